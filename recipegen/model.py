@@ -1,0 +1,411 @@
+"""The nouns every room shares, as frozen dataclasses and enums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from recipegen.errors import Source
+
+Value = str | int | float | bool | tuple[str | int | float, ...]
+"""What an engine flag can hold: a JSON argument is its text, `True` a bare flag, a tuple several values of one flag."""
+
+
+class Role(str, Enum):
+    """What a worker does: `agg` prefills and decodes, the others do one of the two."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+    AGG = "agg"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Parallel sizes of one worker: TP x PP GPUs form a replica, DP replicas the worker, EP spans TP x DP."""
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    ep: bool = False
+
+    @property
+    def replica_gpus(self) -> int:
+        return self.tp * self.pp
+
+    @property
+    def gpus(self) -> int:
+        return self.tp * self.pp * self.dp
+
+    @property
+    def ep_size(self) -> int:
+        return self.tp * self.dp if self.ep else 1
+
+    def __str__(self) -> str:
+        sizes = [(n, s) for n, s in (("TP", self.tp), ("PP", self.pp), ("DP", self.dp)) if s > 1]
+        return "".join(f"{name}{size}" for name, size in sizes or [("TP", 1)]) + ("+EP" if self.ep else "")
+
+
+@dataclass(frozen=True)
+class RoleShape:
+    """How many workers of one role, each of which topology."""
+
+    role: Role
+    workers: int
+    topology: Topology
+    source: Source
+
+    def __str__(self) -> str:
+        return f"{self.workers} x {self.topology}"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Request lengths in tokens: input, output, and the longest sequence an engine accepts."""
+
+    isl: int
+    osl: int
+    max_model_len: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridState:
+    """A linear-attention (gated delta net) layer's state; see `sizing.block_size` for what follows from it."""
+
+    layers: int
+    key_heads: int
+    value_heads: int
+    key_head_dim: int
+    value_head_dim: int
+    conv_kernel: int
+    ssm_dtype: str = "float32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """A model as data: where it is pinned, and the numbers of its architecture that sizing needs."""
+
+    key: str
+    repo: str
+    revision: str
+    served_name: str
+    dtype: str = "bfloat16"
+    attention_layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    hybrid: HybridState | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardwareSpec:
+    """A machine type as data: its nodes, its NVLink domain, and the environment that workers across nodes need there."""
+
+    key: str
+    gpus_per_node: int
+    nodes_per_domain: int
+    multi_node_env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dynamo:
+    """Which Dynamo, and how it gets into the container.
+
+    `present` is only checked; `pip` installs the pinned version, `wheel` and `git` install `source`.
+    """
+
+    version: str
+    install: str = "present"
+    source: str = ""
+
+    @property
+    def requirement(self) -> str:
+        """What pip is asked to install; empty when Dynamo is already there."""
+        match self.install:
+            case "pip":
+                return f"ai-dynamo=={self.version}"
+            case "wheel":
+                return self.source
+            case "git":
+                return f"git+{self.source.removeprefix('git+')}"
+            case _:
+                return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtime:
+    """The pinned software: image (tag or digest, taken as written), vLLM build, Dynamo."""
+
+    image: str
+    vllm: str
+    dynamo: Dynamo
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One `args`, `env` or `derive` entry as the author wrote it; `None` removes an inherited one."""
+
+    name: str
+    value: Value | None
+    source: Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleSettings:
+    """What the author set for a role: engine flags, environment, and flags given by a formula."""
+
+    args: tuple[Setting, ...] = ()
+    env: tuple[Setting, ...] = ()
+    derive: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One operating point: shapes of its roles, speculation depth, the concurrencies it is for."""
+
+    name: str
+    shapes: tuple[RoleShape, ...]
+    mtp: int
+    concurrency: tuple[int, ...]
+    sized_for: int
+    time_limit_s: int
+    overrides: Mapping[Role, RoleSettings]
+    source: Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A benchmark chosen at submission; the deployment, and so the bundle, stays the same."""
+
+    name: str
+    benchmark: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix:
+    """The source file of one leaf folder, parsed: what holds for all points, and the points."""
+
+    file: str
+    name: str
+    model: ModelSpec
+    hardware: HardwareSpec
+    workload: Workload
+    runtime: Runtime
+    common: RoleSettings
+    roles: Mapping[Role, RoleSettings]
+    points: tuple[Point, ...]
+    variants: tuple[Variant, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag:
+    """An engine flag, resolved; `derivation` tells how a derived value came about, in numbers."""
+
+    name: str
+    value: Value
+    derivation: str = ""
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """A value that is known only in the job: an address, a port, a rank; a shell variable of that name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"${{{self.name}}}"
+
+
+Word = str | Placeholder
+"""One word of a command line, or the value of a variable."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvVar:
+    """An environment variable of a worker process, of the recipe or added by the launcher; `note` says why."""
+
+    name: str
+    value: Word
+    note: str = ""
+    launcher: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleRecipe:
+    """One role with every flag and variable that the recipe decides; what placement adds comes with the plan.
+
+    `unset_env` names variables that the author took back with null: the launcher does not set them either.
+    """
+
+    role: Role
+    workers: int
+    topology: Topology
+    flags: tuple[Flag, ...]
+    env: tuple[EnvVar, ...]
+    unset_env: tuple[str, ...] = ()
+
+    def flag(self, name: str) -> Value | None:
+        return next((f.value for f in self.flags if f.name == name), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A point with every value resolved."""
+
+    name: str
+    point: str
+    model: ModelSpec
+    hardware: HardwareSpec
+    workload: Workload
+    runtime: Runtime
+    mtp: int
+    concurrency: tuple[int, ...]
+    time_limit_s: int
+    roles: tuple[RoleRecipe, ...]
+    variants: tuple[Variant, ...]
+    source: Source
+
+
+class LaunchMode(Enum):
+    """How a worker lies on nodes."""
+
+    ONE_NODE = "one node"
+    """One process on (part of) one node."""
+    NODE_LOCAL_DP = "data parallel by node"
+    """A process with its own data-parallel ranks, and its own endpoint, on every node."""
+    SPANNING = "replica across nodes"
+    """One rendezvous over all nodes; every node but the first is headless."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerLayout:
+    """The placement of one role's workers: nodes and GPUs of each, ranks and ports of its processes.
+
+    `first_node` is the index of the role's first node in the job; worker w stands on nodes
+    first_node + w * nodes_per_worker ... when it fills nodes, else on node first_node + w // workers_per_node,
+    in slot w % workers_per_node. `ports` are bases for slot 0; slot s adds s * slot_ports.
+    """
+
+    role: Role
+    mode: LaunchMode
+    workers: int
+    nodes_per_worker: int
+    workers_per_node: int
+    gpus_per_process: int
+    local_dp: int
+    first_node: int
+    ports: tuple[Port, ...]
+    slot_ports: int
+
+    @property
+    def instances(self) -> int:
+        """`generate` endpoints that these workers register: headless processes have none."""
+        return self.workers * (self.nodes_per_worker if self.mode is LaunchMode.NODE_LOCAL_DP else 1)
+
+    @property
+    def nodes(self) -> int:
+        return -(-self.workers // self.workers_per_node) * self.nodes_per_worker
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named block of `count` ports from `base` on; the job adds its offset to the base."""
+
+    name: str
+    base: int
+    count: int = 1
+
+
+class When(Enum):
+    """In which processes an argument stands."""
+
+    ALWAYS = "always"
+    FOLLOWER = "rank > 0"
+    HUB_ID = "the model is a hub id, not a local snapshot"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arg:
+    """One argument of an engine's command: its words, the comment beside it, where it stands, and its group in the script."""
+
+    words: tuple[Word, ...]
+    note: str = ""
+    when: When = When.ALWAYS
+    group: str = "engine"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """How a worker process of one role starts: program, arguments, environment; ranks are placeholders."""
+
+    program: tuple[str, ...]
+    args: tuple[Arg, ...]
+    env: tuple[EnvVar, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolePlan:
+    """A role's recipe, where its workers stand, and the command that each of their processes runs."""
+
+    recipe: RoleRecipe
+    layout: WorkerLayout
+    command: Command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """A worker's part on one node: ports are bases, argv and env keep addresses and ports as `${NAME}`."""
+
+    role: Role
+    worker: int
+    node_index: int
+    node_rank: int
+    device_ids: tuple[int, ...]
+    headless: bool
+    ports: tuple[Port, ...]
+    env: tuple[EnvVar, ...]
+    argv: tuple[Word, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Directives:
+    """What the topology asks of Slurm. The GPU request and the segment differ in form between sites."""
+
+    nodes: int
+    tasks_per_node: int
+    time_limit_s: int
+    gpus_per_node: int
+    segment: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchPlan:
+    """Everything that a job will run, before any address or port offset is known.
+
+    `dynamo` is what the job checks for: the recipe's, or the one that the mocker needs in a simulation.
+    """
+
+    recipe: Recipe
+    engine: str
+    dynamo: Dynamo
+    roles: tuple[RolePlan, ...]
+    processes: tuple[Process, ...]
+    services: tuple[Port, ...]
+    port_step: int
+    port_slots: int
+    directives: Directives
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> dict[Role, int]:
+        """Instances that must register, per role."""
+        return {r.layout.role: r.layout.instances for r in self.roles}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bundle:
+    """The rendered files of one point, by name, and what its leaf folder shares (`lib/...`), by path."""
+
+    point: str
+    files: Mapping[str, bytes]
+    shared: Mapping[str, bytes]
