@@ -1,0 +1,53 @@
+"""The shipped data: models and hardware, each one YAML file whose name is its key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+from recipegen.errors import InputError, near_match
+from recipegen.model import HardwareSpec, HybridState, ModelSpec
+from recipegen.schema_errors import validate
+from recipegen.yamlsource import parse_yaml
+
+
+def model_keys() -> tuple[str, ...]:
+    """Keys of all models."""
+    return _keys("models")
+
+
+def hardware_keys() -> tuple[str, ...]:
+    """Keys of all hardware types."""
+    return _keys("hardware")
+
+
+@cache
+def load_model(key: str) -> ModelSpec:
+    """Return a model by key; InputError names a near match."""
+    from recipegen.matrix_schema import ModelSchema
+
+    data = validate(parse_yaml(_read("models", key, model_keys()), f"data/models/{key}.yaml"), ModelSchema)
+    hybrid = HybridState(**data.hybrid.model_dump()) if data.hybrid else None
+    return ModelSpec(key=key, hybrid=hybrid, **data.model_dump(exclude={"hybrid"}))
+
+
+@cache
+def load_hardware(key: str) -> HardwareSpec:
+    """Return a hardware type by key; InputError names a near match."""
+    from recipegen.matrix_schema import HardwareSchema
+
+    data = validate(parse_yaml(_read("hardware", key, hardware_keys()), f"data/hardware/{key}.yaml"), HardwareSchema)
+    return HardwareSpec(key=key, **data.model_dump())
+
+
+@cache
+def _keys(kind: str) -> tuple[str, ...]:
+    folder = files("recipegen") / "data" / kind
+    return tuple(sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")))
+
+
+def _read(kind: str, key: str, known: Iterable[str]) -> bytes:
+    if key not in known:
+        raise InputError(f"unknown {kind} entry '{key}' (known: {', '.join(known)})", hint=near_match(key, known))
+    return (files("recipegen") / "data" / kind / f"{key}.yaml").read_bytes()

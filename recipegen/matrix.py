@@ -1,0 +1,239 @@
+"""From the text of a matrix to Matrix and its Points."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from recipegen.catalogue import load_hardware, load_model
+from recipegen.errors import InputError, Problem
+from recipegen.model import Dynamo, Matrix, Point, Role, RoleSettings, RoleShape, Runtime, Setting, Topology, Value, Variant, Workload
+from recipegen.schema_errors import validate
+from recipegen.topology import NotationError, parse_shape, slug
+from recipegen.yamlsource import Document, parse_yaml
+
+if TYPE_CHECKING:
+    from recipegen.matrix_schema import MatrixSchema, PointSchema, SettingsSchema, ShapeSchema
+
+DEFAULT_MTP = 3
+MAX_NAME = 100
+"""Bytes of a point's name: it is a folder, part of a job name, and the start of a run's id."""
+
+_T = TypeVar("_T")
+
+
+def parse_matrix(text: str | bytes, file: str) -> Matrix:
+    """Parse a matrix; raise InputError with every problem and its place.
+
+    `file` is the name that messages carry. Models and hardware come from the shipped data.
+    """
+    from recipegen.matrix_schema import MatrixSchema
+
+    document = parse_yaml(text, file)
+    return _Builder(document, validate(document, MatrixSchema)).build()
+
+
+def canonical_flag(name: str) -> str:
+    """Return the flag as vLLM reads it: `_` and `-` are equal before the first dot."""
+    head, dot, rest = name.partition(".")
+    return head.replace("_", "-") + dot + rest
+
+
+class _Builder:
+    """Collects problems while it turns the validated file into the domain."""
+
+    def __init__(self, document: Document, raw: MatrixSchema) -> None:
+        self.document, self.raw = document, raw
+        self.problems: list[Problem] = []
+
+    def build(self) -> Matrix:
+        raw = self.raw
+        model = self._load(load_model, raw.model, "model")
+        hardware = self._load(load_hardware, raw.hardware, "hardware")
+        common = self._settings(raw.common, ("common",))
+        roles = {role: self._settings(getattr(raw, role.value), (role.value,)) for role in Role}
+        shapes = [self._shapes(index, point) for index, point in enumerate(raw.points)]
+        points = self._named_points(shapes)
+        runtime = self._runtime()
+        if self.problems or model is None or hardware is None:
+            raise InputError(self.problems)
+        return Matrix(
+            file=self.document.file,
+            name=raw.name,
+            model=model,
+            hardware=hardware,
+            workload=Workload(isl=raw.workload.isl, osl=raw.workload.osl, max_model_len=raw.workload.max_model_len),
+            runtime=runtime,
+            common=common,
+            roles=roles,
+            points=points,
+            variants=tuple(Variant(name=name, benchmark=v.benchmark.type) for name, v in raw.variants.items()),
+        )
+
+    def _problem(self, path: tuple[str | int, ...], message: str, hint: str = "") -> None:
+        self.problems.append(Problem(self.document.source(*path), message, hint))
+
+    def _load(self, load: Callable[[str], _T], key: str, field: str) -> _T | None:
+        try:
+            return load(key)
+        except InputError as error:
+            if error.problems:
+                self.problems.extend(error.problems)
+            else:
+                self._problem((field,), str(error), error.hint)
+            return None
+
+    def _runtime(self) -> Runtime:
+        dynamo = self.raw.runtime.dynamo
+        needs_source = dynamo.install in {"wheel", "git"}
+        if needs_source != (dynamo.source is not None):
+            wanted = "needs a `source`" if needs_source else "takes no `source`"
+            self._problem(("runtime", "dynamo"), f"install: {dynamo.install} {wanted}")
+        return Runtime(
+            image=self.raw.runtime.image,
+            vllm=self.raw.runtime.vllm,
+            dynamo=Dynamo(version=dynamo.version, install=dynamo.install, source=dynamo.source or ""),
+        )
+
+    def _settings(self, raw: SettingsSchema, path: tuple[str | int, ...]) -> RoleSettings:
+        args = self._section(raw.args, (*path, "args"), self._value, canonical_flag)
+        derive = self._section(raw.derive, (*path, "derive"), lambda _, text: text, canonical_flag)
+        for name in {s.name for s in args} & {s.name for s in derive}:
+            self._problem((*path, "derive", name), f"'{name}' stands in args and in derive")
+        return RoleSettings(args=args, derive=derive, env=self._section(raw.env, (*path, "env"), lambda _, text: text, str))
+
+    def _section(
+        self,
+        raw: Mapping[str, Any],
+        path: tuple[str | int, ...],
+        read: Callable[[tuple[str | int, ...], Any], Value | None],
+        canonical: Callable[[str], str],
+    ) -> tuple[Setting, ...]:
+        found: dict[str, Setting] = {}
+        for key, value in raw.items():
+            name = canonical(key)
+            if name in found:
+                self.problems.append(Problem(self.document.key_source(*path, key), f"'{key}' and an earlier key are the same flag '{name}'"))
+            found[name] = Setting(name=name, value=read((*path, key), value), source=self.document.source(*path, key))
+        return tuple(found.values())
+
+    def _value(self, path: tuple[str | int, ...], value: Any) -> Value | None:
+        if isinstance(value, dict):
+            return json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list):
+            if value and all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in value):
+                return tuple(value)
+            self._problem(path, "a list must hold at least one string or number, and nothing else")
+            return None
+        if isinstance(value, str) and not value:
+            self._problem(path, "the value is empty", "leave the flag out, or write null to take back an inherited one")
+        return value if value is None or isinstance(value, str | int | float) else None
+
+    def _shapes(self, index: int, raw: PointSchema) -> tuple[RoleShape, ...]:
+        given = [role for role in Role if getattr(raw, role.value) is not None]
+        if given not in ([Role.PREFILL, Role.DECODE], [Role.AGG]):
+            self._problem(("points", index), "a point has `prefill` and `decode`, or `agg` alone")
+            return ()
+        found = [self._shape(index, role, getattr(raw, role.value)) for role in given]
+        return tuple(shape for shape in found if shape is not None)
+
+    def _shape(self, index: int, role: Role, raw: str | ShapeSchema) -> RoleShape | None:
+        text = raw if isinstance(raw, str) else raw.shape
+        path = ("points", index, role.value, *(() if isinstance(raw, str) else ("shape",)))
+        try:
+            workers, topology = parse_shape(text, ep=self._ep(role))
+        except NotationError as error:
+            self._problem(path, str(error))
+            return None
+        if not isinstance(raw, str) and raw.gpus is not None and raw.gpus != topology.gpus:
+            sizes = f"TP{topology.tp} x PP{topology.pp} x DP{topology.dp} = {topology.gpus}"
+            self._problem((*path[:-1], "gpus"), f"a worker has {raw.gpus} GPUs, but {sizes} does not fill them")
+        return RoleShape(role=role, workers=workers, topology=topology, source=self.document.source(*path))
+
+    def _ep(self, role: Role) -> bool:
+        switch = self.raw.expert_parallel
+        return switch if isinstance(switch, bool) else bool(getattr(switch, role.value))
+
+    def _named_points(self, shapes: list[tuple[RoleShape, ...]]) -> tuple[Point, ...]:
+        both = _mixed_ep(topology for point in shapes for topology in (s.topology for s in point))
+        points: dict[str, Point] = {}
+        for index, (raw, point_shapes) in enumerate(zip(self.raw.points, shapes, strict=True)):
+            concurrency = self._concurrency(index, raw)
+            overrides = self._overrides(index, raw)
+            if not point_shapes:
+                continue
+            point = Point(
+                name=_point_name(point_shapes, raw.mtp, concurrency, both),
+                shapes=point_shapes,
+                mtp=raw.mtp,
+                concurrency=concurrency,
+                sized_for=raw.sized_for or concurrency[-1],
+                time_limit_s=_seconds(raw.time_limit),
+                overrides=overrides,
+                source=self.document.source("points", index),
+            )
+            self._check_point(index, point)
+            if point.name in points:
+                self._problem(("points", index), f"the point '{point.name}' stands twice, first at {points[point.name].source}")
+            points.setdefault(point.name, point)
+        return tuple(points.values())
+
+    def _concurrency(self, index: int, raw: PointSchema) -> tuple[int, ...]:
+        if sorted(set(raw.concurrency)) != raw.concurrency:
+            self._problem(("points", index, "concurrency"), "concurrencies must rise and not repeat")
+        return tuple(sorted(set(raw.concurrency)))
+
+    def _overrides(self, index: int, raw: PointSchema) -> Mapping[Role, RoleSettings]:
+        common = self._settings(raw.common, ("points", index, "common"))
+        found = {}
+        for role in Role:
+            own = getattr(raw, role.value)
+            settings = RoleSettings() if own is None or isinstance(own, str) else self._settings(own, ("points", index, role.value))
+            found[role] = merge_settings(common, settings)
+        return found
+
+    def _check_point(self, index: int, point: Point) -> None:
+        if len(point.name.encode()) > MAX_NAME:
+            self._problem(("points", index), f"the name '{point.name}' is longer than {MAX_NAME} bytes")
+        if point.time_limit_s == 0:
+            self._problem(("points", index, "time_limit"), "a time limit of zero is no limit for Slurm; state one")
+
+
+def merge_settings(*layers: RoleSettings) -> RoleSettings:
+    """Return the settings of several layers; a later layer's word on a name wins over both args and derive of an earlier."""
+    args: dict[str, Setting] = {}
+    derive: dict[str, Setting] = {}
+    env: dict[str, Setting] = {}
+    for layer in layers:
+        for setting in layer.args:
+            derive.pop(setting.name, None)
+            args[setting.name] = setting
+        for setting in layer.derive:
+            args.pop(setting.name, None)
+            derive[setting.name] = setting
+        env |= {setting.name: setting for setting in layer.env}
+    return RoleSettings(args=tuple(args.values()), env=tuple(env.values()), derive=tuple(derive.values()))
+
+
+def _mixed_ep(topologies: Iterable[Topology]) -> frozenset[tuple[int, int]]:
+    """Sizes (TP, PP) without data parallelism that occur both with and without EP."""
+    seen = {(t.tp, t.pp, t.ep) for t in topologies if t.dp == 1}
+    return frozenset((tp, pp) for tp, pp, ep in seen if ep and (tp, pp, False) in seen)
+
+
+def _point_name(shapes: tuple[RoleShape, ...], mtp: int, concurrency: tuple[int, ...], mixed: frozenset[tuple[int, int]]) -> str:
+    parts = [f"{s.workers}x{slug(s.topology, mark_ep=(s.topology.tp, s.topology.pp) in mixed)}" for s in shapes]
+    if shapes[0].role is Role.AGG:
+        parts.append("agg")
+    if mtp:
+        parts.append("mtp" if mtp == DEFAULT_MTP else f"mtp{mtp}")
+    ends = concurrency if len(concurrency) == 1 else (concurrency[0], concurrency[-1])
+    return "-".join([*parts, "cc" + "-".join(map(str, ends))])
+
+
+def _seconds(text: str) -> int:
+    days, hours, minutes, seconds = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text).groups()  # type: ignore[union-attr]
+    return int(days or 0) * 86400 + int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+

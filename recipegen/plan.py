@@ -1,0 +1,148 @@
+"""From a Recipe to its LaunchPlan: nodes, processes with ranks, devices, ports, argv and env, directives, expected instances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from recipegen.engine import Engine
+from recipegen.errors import InputError, Problem
+from recipegen.layout import PORT_BASE, PORT_LIMIT, WORKER_PORTS, LayoutError, idle_gpus, lay_out, ports_of_node
+from recipegen.model import (
+    Command,
+    Directives,
+    LaunchPlan,
+    Matrix,
+    Placeholder,
+    Point,
+    Port,
+    Process,
+    Recipe,
+    RolePlan,
+    When,
+    Word,
+    WorkerLayout,
+)
+from recipegen.recipe import make_recipe
+
+SERVICES = (
+    Port("FRONTEND_PORT", PORT_BASE),
+    Port("ETCD_PORT", PORT_BASE + 1),
+    Port("ETCD_PEER_PORT", PORT_BASE + 2),
+    Port("NATS_PORT", PORT_BASE + 3),
+)
+"""Ports on the job's first node."""
+
+_PORT_STEP = 256
+
+
+def plan_point(matrix: Matrix, point: Point, *, recipe_engine: Engine, engine: Engine) -> LaunchPlan:
+    """Resolve and place one point. `recipe_engine` derives the flags; `engine` is what runs, the same unless simulated."""
+    return make_plan(make_recipe(matrix, point, recipe_engine), engine)
+
+
+def make_plan(recipe: Recipe, engine: Engine) -> LaunchPlan:
+    """Place a recipe on nodes; raise InputError with every problem of its topology."""
+    roles, problems = _place(recipe, engine)
+    nodes = sum(r.layout.nodes for r in roles)
+    if nodes > recipe.hardware.nodes_per_domain:
+        problems.append(_too_many_nodes(recipe, nodes))
+    if problems:
+        raise InputError(problems)
+    width = WORKER_PORTS - PORT_BASE + max(ports_of_node(r.layout) for r in roles)
+    step = _PORT_STEP * -(-width // _PORT_STEP)
+    return LaunchPlan(
+        recipe=recipe,
+        engine=engine.name,
+        dynamo=engine.dynamo(recipe.runtime),
+        roles=tuple(roles),
+        processes=tuple(p for r in roles for p in _processes(r)),
+        services=SERVICES,
+        port_step=step,
+        port_slots=(PORT_LIMIT - PORT_BASE) // step,
+        directives=Directives(
+            nodes=nodes,
+            tasks_per_node=1,
+            time_limit_s=recipe.time_limit_s,
+            gpus_per_node=recipe.hardware.gpus_per_node,
+            segment=nodes,
+        ),
+        warnings=tuple(_warnings(recipe, roles)),
+    )
+
+
+def _place(recipe: Recipe, engine: Engine) -> tuple[list[RolePlan], list[Problem]]:
+    roles: list[RolePlan] = []
+    problems: list[Problem] = []
+    for role in recipe.roles:
+        try:
+            layout = lay_out(role, recipe.hardware, engine, first_node=sum(r.layout.nodes for r in roles))
+        except LayoutError as error:
+            problems.append(Problem(recipe.source, f"point {recipe.point}, {role.role.value}: {error}"))
+            continue
+        roles.append(RolePlan(recipe=role, layout=layout, command=engine.command(recipe, role, layout)))
+    return roles, problems
+
+
+def _too_many_nodes(recipe: Recipe, nodes: int) -> Problem:
+    domain = recipe.hardware.nodes_per_domain
+    message = f"point {recipe.point} takes {nodes} nodes, but an NVLink domain of {recipe.hardware.key} has {domain}: it cannot be one segment"
+    return Problem(recipe.source, message, "take fewer workers or smaller topologies")
+
+
+def _warnings(recipe: Recipe, roles: list[RolePlan]) -> list[str]:
+    found = []
+    for role in roles:
+        idle = idle_gpus(role.layout, recipe.hardware)
+        if idle:
+            found.append(f"{recipe.source}: point {recipe.point}, {role.layout.role.value}: {idle} GPUs of its nodes stay idle")
+    return found
+
+
+def _processes(role: RolePlan) -> list[Process]:
+    layout = role.layout
+    return [_process(role, worker, rank) for worker in range(layout.workers) for rank in range(layout.nodes_per_worker)]
+
+
+def _process(role: RolePlan, worker: int, rank: int) -> Process:
+    layout = role.layout
+    slot = worker % layout.workers_per_node
+    devices = tuple(slot * layout.gpus_per_process + gpu for gpu in range(layout.gpus_per_process))
+    known = {
+        "NODE_RANK": str(rank),
+        "START_RANK": str(rank * layout.local_dp),
+        "DEVICES": ",".join(map(str, devices)),
+    }
+    return Process(
+        role=layout.role,
+        worker=worker,
+        node_index=node_index(layout, worker, rank),
+        node_rank=rank,
+        device_ids=devices,
+        headless=is_headless(layout, rank),
+        ports=tuple(Port(p.name, p.base + slot * layout.slot_ports, p.count) for p in layout.ports),
+        env=tuple(replace(e, value=_resolve(e.value, known)) for e in role.command.env),
+        argv=_argv(role.command, rank, known),
+    )
+
+
+def node_index(layout: WorkerLayout, worker: int, rank: int) -> int:
+    """The node of the job on which a worker's process stands, counted from 0."""
+    return layout.first_node + worker // layout.workers_per_node * layout.nodes_per_worker + rank
+
+
+def is_headless(layout: WorkerLayout, rank: int) -> bool:
+    """Whether this process registers no endpoint of its own."""
+    return rank > 0 and layout.instances == layout.workers
+
+
+def _argv(command: Command, rank: int, known: Mapping[str, str]) -> tuple[Word, ...]:
+    """The command with ranks filled in. Arguments for hub ids stand: which form the model has, only the site knows."""
+    args = [arg for arg in command.args if arg.when is not When.FOLLOWER or rank > 0]
+    return (*command.program, *(_resolve(word, known) for arg in args for word in arg.words))
+
+
+def _resolve(word: Word, known: Mapping[str, str]) -> Word:
+    return known.get(word.name, word) if isinstance(word, Placeholder) else word
+
+

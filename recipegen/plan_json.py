@@ -1,0 +1,105 @@
+"""A LaunchPlan as JSON: what `plan --format json` prints and a bundle's plan.json holds, for people, tests and the job's probe."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from recipegen.model import EnvVar, LaunchPlan, Port, Process, Recipe
+
+FORMAT = 1
+
+
+def plan_document(plan: LaunchPlan) -> dict[str, Any]:
+    """Return the plan as plain JSON values; addresses and ports stand as `${NAME}`, port numbers are bases."""
+    recipe = plan.recipe
+    return {
+        "format": FORMAT,
+        "name": recipe.name,
+        "point": recipe.point,
+        "engine": plan.engine,
+        "recipe_digest": recipe_digest(recipe),
+        "model": {
+            "repo": recipe.model.repo,
+            "revision": recipe.model.revision,
+            "served_name": recipe.model.served_name,
+        },
+        "runtime": {
+            "image": recipe.runtime.image,
+            "vllm": recipe.runtime.vllm,
+            "dynamo": plan.dynamo.version,
+            "dynamo_requirement": plan.dynamo.requirement,
+        },
+        "workload": {
+            "isl": recipe.workload.isl,
+            "osl": recipe.workload.osl,
+            "max_model_len": recipe.workload.max_model_len,
+            "concurrency": list(recipe.concurrency),
+        },
+        "variants": {variant.name: variant.benchmark for variant in recipe.variants},
+        "directives": {
+            "nodes": plan.directives.nodes,
+            "ntasks_per_node": plan.directives.tasks_per_node,
+            "time_limit_s": plan.directives.time_limit_s,
+            "exclusive": True,
+            "gpus_per_node": plan.directives.gpus_per_node,
+            "segment": plan.directives.segment,
+        },
+        "expected_instances": {role.value: count for role, count in plan.expected.items()},
+        "services": _ports(plan.services),
+        "port_step": plan.port_step,
+        "port_slots": plan.port_slots,
+        "processes": [_process(process) for process in plan.processes],
+        "warnings": list(plan.warnings),
+    }
+
+
+def plan_text(plan: LaunchPlan) -> str:
+    """Return the document as indented JSON, short lists on one line, ending in a newline."""
+    return json.dumps(plan_document(plan), indent=1, ensure_ascii=False) + "\n"
+
+
+def recipe_digest(recipe: Recipe) -> str:
+    """Return the sha256 of the canonical recipe: all that decides what runs, in sorted JSON; not where it was written."""
+    canonical = {
+        "name": recipe.name,
+        "model": [recipe.model.repo, recipe.model.revision, recipe.model.served_name],
+        "hardware": recipe.hardware.key,
+        "workload": [recipe.workload.isl, recipe.workload.osl, recipe.workload.max_model_len],
+        "runtime": [recipe.runtime.image, recipe.runtime.vllm, recipe.runtime.dynamo.version, recipe.runtime.dynamo.requirement],
+        "time_limit_s": recipe.time_limit_s,
+        "concurrency": recipe.concurrency,
+        "roles": {
+            role.role.value: {
+                "workers": role.workers,
+                "topology": str(role.topology),
+                "flags": {flag.name: flag.value for flag in role.flags},
+                "env": _env(role.env),
+            }
+            for role in recipe.roles
+        },
+    }
+    return hashlib.sha256(json.dumps(canonical, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _process(process: Process) -> dict[str, Any]:
+    return {
+        "role": process.role.value,
+        "worker": process.worker,
+        "node_index": process.node_index,
+        "node_rank": process.node_rank,
+        "headless": process.headless,
+        "device_ids": list(process.device_ids),
+        "ports": _ports(process.ports),
+        "env": _env(process.env),
+        "argv": [str(word) for word in process.argv],
+    }
+
+
+def _ports(ports: tuple[Port, ...]) -> dict[str, dict[str, int]]:
+    return {port.name: {"base": port.base, "count": port.count} for port in ports}
+
+
+def _env(env: tuple[EnvVar, ...]) -> dict[str, str]:
+    return {var.name: str(var.value) for var in sorted(env, key=lambda var: var.name)}

@@ -1,0 +1,128 @@
+"""From a Point to its Recipe: every engine flag and variable resolved, derived ones with their derivation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from recipegen.engine import Engine
+from recipegen.errors import InputError, Problem
+from recipegen.formula import FormulaError, parse_formula
+from recipegen.matrix import merge_settings
+from recipegen.model import EnvVar, Flag, Matrix, Point, Recipe, RoleRecipe, RoleShape, Setting
+from recipegen.sizing.role_sizes import own_block_size, unknown_dtype
+
+
+def make_recipe(matrix: Matrix, point: Point, engine: Engine) -> Recipe:
+    """Resolve one point; raise InputError with every problem of its settings."""
+    problems: list[Problem] = []
+    roles = tuple(_make_role(matrix, point, shape, engine, problems) for shape in point.shapes)
+    roles = _with_block_size(matrix, point, roles, problems)
+    if problems:
+        raise InputError(problems)
+    return Recipe(
+        name=f"{matrix.name}-{point.name}",
+        point=point.name,
+        model=matrix.model,
+        hardware=matrix.hardware,
+        workload=matrix.workload,
+        runtime=matrix.runtime,
+        mtp=point.mtp,
+        concurrency=point.concurrency,
+        time_limit_s=point.time_limit_s,
+        roles=roles,
+        variants=matrix.variants,
+        source=point.source,
+    )
+
+
+def _make_role(matrix: Matrix, point: Point, shape: RoleShape, engine: Engine, problems: list[Problem]) -> RoleRecipe:
+    settings = merge_settings(matrix.common, matrix.roles[shape.role], point.overrides[shape.role])
+    problems += _refused(settings.args + settings.derive, point, engine)
+    flags = {s.name: Flag(name=s.name, value=s.value) for s in settings.args if s.value is not None}
+    flags["max-model-len"] = Flag(name="max-model-len", value=matrix.workload.max_model_len)
+    for flag in (*engine.topology_flags(shape.topology), *engine.speculation_flags(point.mtp)):
+        flags[flag.name] = flag
+    _derive(matrix, point, shape, settings.derive, flags, problems)
+    return RoleRecipe(
+        role=shape.role,
+        workers=shape.workers,
+        topology=shape.topology,
+        flags=_sorted(flags),
+        env=tuple(EnvVar(name=s.name, value=str(s.value)) for s in sorted(settings.env, key=lambda s: s.name) if s.value is not None),
+        unset_env=tuple(s.name for s in settings.env if s.value is None),
+    )
+
+
+def _sorted(flags: Mapping[str, Flag]) -> tuple[Flag, ...]:
+    return tuple(flags[name] for name in sorted(flags))
+
+
+def _refused(settings: tuple[Setting, ...], point: Point, engine: Engine) -> list[Problem]:
+    owned = engine.owned_flags()
+    problems = []
+    for setting in settings:
+        head = setting.name.partition(".")[0]
+        if head in owned:
+            problems.append(Problem(setting.source, f"'{setting.name}' cannot be set here: {owned[head]}"))
+        elif point.mtp and head == "speculative-config":
+            problems.append(Problem(setting.source, f"'{setting.name}' and `mtp: {point.mtp}` of point {point.name} both decide on speculation"))
+    return problems
+
+
+def _derive(
+    matrix: Matrix,
+    point: Point,
+    shape: RoleShape,
+    derive: tuple[Setting, ...],
+    flags: dict[str, Flag],
+    problems: list[Problem],
+) -> None:
+    topology = shape.topology
+    values = {
+        "sized_for": point.sized_for,
+        "tp": topology.tp,
+        "pp": topology.pp,
+        "dp": topology.dp,
+        "ep": topology.ep_size,
+        "mtp": point.mtp,
+        "isl": matrix.workload.isl,
+        "osl": matrix.workload.osl,
+        "max_model_len": matrix.workload.max_model_len,
+    }
+    values |= {_variable(f.name): f.value for f in flags.values() if isinstance(f.value, int) and not isinstance(f.value, bool)}
+    for setting in derive:
+        try:
+            formula = parse_formula(str(setting.value))
+            value = formula.evaluate(values)
+        except FormulaError as error:
+            known = f"; known here: {', '.join(sorted(values))}" if "unknown name" in str(error) else ""
+            problems.append(Problem(setting.source, f"'{setting.name}' of point {point.name}: {error}{known}"))
+            continue
+        values[_variable(setting.name)] = value
+        flags[setting.name] = Flag(name=setting.name, value=value, derivation=formula.show(values))
+
+
+def _variable(flag: str) -> str:
+    return flag.replace("-", "_")
+
+
+def _with_block_size(matrix: Matrix, point: Point, roles: tuple[RoleRecipe, ...], problems: list[Problem]) -> tuple[RoleRecipe, ...]:
+    """Set `block-size` on both sides of a hybrid model when their natural sizes differ.
+
+    NIXL compares kernel blocks at the handshake and refuses what does not divide; equal blocks are always safe, and only the larger
+    of the two is possible for both.
+    """
+    if matrix.model.hybrid is None or len(roles) == 1 or any(role.flag("block-size") is not None for role in roles):
+        return roles
+    for role in roles:
+        if unknown := unknown_dtype(role):
+            message = f"point {point.name}, {role.role.value}: no block size is known for a cache of type '{unknown}'"
+            problems.append(Problem(point.source, message, "set block-size on both sides"))
+            return roles
+    sizes = {role.role: own_block_size(matrix.model, role, mtp=point.mtp) for role in roles}
+    if len(set(sizes.values())) == 1:
+        return roles
+    note = ", ".join(f"{role.value} alone: {size}" for role, size in sizes.items()) + "; NIXL needs one for both"
+    flag = Flag(name="block-size", value=max(sizes.values()), derivation=note)
+    return tuple(replace(role, flags=_sorted({f.name: f for f in (*role.flags, flag)})) for role in roles)

@@ -1,0 +1,1 @@
+"""Sizes that follow from a model, a topology and a workload; pure arithmetic with sources."""

@@ -1,0 +1,88 @@
+"""The field's notation for parallel sizes: `TP2DP4`, `TEP8`, `DEP16`, `2xTP1PP6`, `TP8+EP`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+
+from recipegen.model import Topology
+
+MAX_SIZE = 4096
+_COUNT = re.compile(r"(?P<count>\d+)[x×]", re.IGNORECASE)
+_EP = re.compile(r"\+EP(?P<size>\d*)$", re.IGNORECASE)
+_TOKEN = re.compile(r"(?P<kind>[A-Z]+)(?P<size>\d+)")
+_AXES = {"TP": "TP", "DP": "DP", "PP": "PP", "TEP": "TP", "DEP": "DP"}
+"""Every word of the notation, and the size that it states."""
+
+
+class NotationError(ValueError):
+    """A topology that cannot be read; the message says what was expected."""
+
+
+def parse_topology(text: str, *, ep: bool = False) -> Topology:
+    """Parse one worker's topology; `ep` is what holds when the notation does not say EP itself. Raises NotationError."""
+    body, suffix, ep_size = text.strip().upper().replace("·", ""), False, ""
+    if found := _EP.search(body):
+        body, suffix, ep_size = body[: found.start()], True, found["size"]
+    sizes, explicit = _sizes(body, text)
+    topology = Topology(tp=sizes.get("TP", 1), pp=sizes.get("PP", 1), dp=sizes.get("DP", 1), ep=ep or explicit or suffix)
+    if ep_size and int(ep_size) != topology.ep_size:
+        raise NotationError(f"'{text}' says EP{ep_size}, but EP spans TP x DP = {topology.ep_size}")
+    return topology
+
+
+def parse_shape(text: str, *, ep: bool = False) -> tuple[int, Topology]:
+    """Parse `<workers>x<topology>`; a bare topology is one worker. Raises NotationError."""
+    found = _COUNT.match(text.strip())
+    if not found:
+        return 1, parse_topology(text, ep=ep)
+    if not 1 <= int(found["count"][:6]) <= MAX_SIZE:
+        raise NotationError(f"'{text}': the number of workers must be 1 to {MAX_SIZE}")
+    return int(found["count"]), parse_topology(text.strip()[found.end() :], ep=ep)
+
+
+def slug(topology: Topology, *, mark_ep: bool = False) -> str:
+    """Return the topology as it stands in a point's name: `tp2dep4`, `tp8`; `mark_ep` tells TEP8 from TP8."""
+    tp = "tep" if mark_ep and topology.ep and topology.dp == 1 else "tp"
+    dp = "dep" if topology.ep else "dp"
+    parts = [(tp, topology.tp), ("pp", topology.pp), (dp, topology.dp)]
+    shown = [f"{name}{size}" for name, size in parts if size > 1 or (name == "tep" and topology.pp == 1)]
+    return "".join(shown) or f"tp{topology.tp}"
+
+
+def _sizes(body: str, text: str) -> tuple[dict[str, int], bool]:
+    sizes: dict[str, int] = {}
+    explicit = False
+    position = 0
+    for match in _TOKEN.finditer(body):
+        kind = match["kind"]
+        if match.start() != position or kind not in _AXES:
+            raise NotationError(_unknown(text, body))
+        position = match.end()
+        explicit |= kind in {"TEP", "DEP"}
+        axis = _AXES[kind]
+        if axis in sizes:
+            raise NotationError(f"'{text}' gives {axis} twice")
+        if not 1 <= int(match["size"][:6]) <= MAX_SIZE:
+            raise NotationError(f"'{text}': {axis} must be 1 to {MAX_SIZE}")
+        sizes[axis] = int(match["size"])
+    if not sizes or position != len(body):
+        raise NotationError(_unknown(text, body))
+    return sizes, explicit
+
+
+def _unknown(text: str, body: str) -> str:
+    fixed, free = "", list(_AXES)
+    for match in _TOKEN.finditer(body):
+        word = max(free, key=_likeness(match["kind"]), default="")
+        if not word:
+            break
+        free = [other for other in free if _AXES[other] != _AXES[word]]
+        fixed += word + match["size"]
+    hint = f"; did you mean '{fixed}'?" if fixed and fixed != body else ""
+    return f"'{text}' is not a topology such as TP2DP4, TEP8, DEP16, TP1PP6 or TP8+EP{hint}"
+
+
+def _likeness(word: str) -> Callable[[str], float]:
+    return lambda known: difflib.SequenceMatcher(None, word, known).ratio()

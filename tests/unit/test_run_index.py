@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import multiprocessing
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recipegen.errors import InputError, TransportError
+from recipegen.run_index import IndexEntry, RunIndex
+from recipegen.runs import RunRecord, format_run
+from tests.scripted_run import make_record
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> RunIndex:
+    return RunIndex.of_user({"XDG_STATE_HOME": str(tmp_path / "state")})
+
+
+def fill(index: RunIndex) -> list[RunRecord]:
+    records = [
+        make_record(job="42", token="aaaa"),
+        replace(make_record(job="43", token="bbbb"), created=1_800_000_100.0),
+        make_record(job="421", token="42cc", point="2xtp2-1xtp8-cc512"),
+    ]
+    for record in records:
+        index.add(record)
+    return records
+
+
+@pytest.mark.parametrize(
+    ("environ", "root"),
+    [
+        ({"XDG_STATE_HOME": "/s"}, "/s/recipegen/runs"),
+        ({"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/recipegen/runs"),
+        ({"XDG_STATE_HOME": "", "HOME": "/h"}, "/h/.local/state/recipegen/runs"),
+    ],
+)
+def test_where_it_is(environ: dict[str, str], root: str) -> None:
+    assert RunIndex.of_user(environ).root == Path(root)
+
+
+def test_newest_first_and_damaged_files_hide_nothing(index: RunIndex) -> None:
+    records = fill(index)
+    for name, data in {"torn.json": b'{"format": 1, "id', "foreign.json": b"[]", "newer.json": b'{"format": 9}', ".x.json.tmp": b"{}"}.items():
+        (index.root / name).write_bytes(data)
+    (index.root / "folder.json").mkdir()
+    assert [entry.id for entry in index.entries()] == [records[1].id, records[2].id, records[0].id]
+
+
+def test_no_index_is_an_empty_one(index: RunIndex) -> None:
+    assert index.entries() == []
+    index.remove("never-there")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("42", 0), ("43", 1), ("421", 2), ("bbbb", 1), ("2xtp2", 2), ("-aaaa", 0)],
+)
+def test_a_job_id_or_a_unique_part_will_do(index: RunIndex, name: str, place: int) -> None:
+    assert index.find(name).id == fill(index)[place].id
+
+
+def test_a_whole_id(index: RunIndex) -> None:
+    for record in fill(index):
+        assert index.find(record.id) == IndexEntry.of(record)
+
+
+def test_an_ambiguous_part_lists_what_it_could_be(index: RunIndex) -> None:
+    records = fill(index)
+    with pytest.raises(InputError) as caught:
+        index.find("1xtp8")
+    assert "names 3 runs" in str(caught.value)
+    assert all(f"{record.id}  (job {record.job})" in str(caught.value) for record in records)
+
+
+def test_one_job_id_on_two_clusters_is_ambiguous(index: RunIndex) -> None:
+    index.add(make_record(job="42", token="aaaa"))
+    index.add(make_record(job="42", token="bbbb"))
+    with pytest.raises(InputError, match="names 2 runs"):
+        index.find("42")
+
+
+def test_a_typo_gets_a_near_match(index: RunIndex) -> None:
+    record = fill(index)[0]
+    with pytest.raises(InputError, match="no run is called") as caught:
+        index.find(record.id.replace("aaaa", "aaax"))
+    assert caught.value.hint == f"did you mean '{record.id}'?"
+
+
+@pytest.mark.parametrize("name", ["", "zzz", "*", "[", "../x"])
+def test_odd_names(index: RunIndex, name: str) -> None:
+    with pytest.raises(InputError):
+        index.find(name)
+
+
+def test_a_folder(index: RunIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, folder = make_record(), tmp_path / "moved here"
+    folder.mkdir()
+    (folder / "run.json").write_bytes(format_run(record))
+    monkeypatch.chdir(tmp_path)
+    for name in (str(folder), "./moved here", "moved here"):
+        found = index.find(name)
+        assert (found.id, found.run_dir) == (record.id, str(folder))
+
+
+@pytest.mark.parametrize("data", [None, b"{"])
+def test_a_folder_that_is_none(index: RunIndex, tmp_path: Path, data: bytes | None) -> None:
+    if data is not None:
+        (tmp_path / "run.json").write_bytes(data)
+    with pytest.raises(InputError, match=re.escape(str(tmp_path))):
+        index.find(str(tmp_path))
+    with pytest.raises(InputError):
+        index.find(str(tmp_path / "run.json" / "deeper"))
+
+
+def test_an_index_that_cannot_be_written_names_the_folder_instead(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    record = make_record()
+    with pytest.raises(TransportError) as caught:
+        RunIndex(tmp_path / "file" / "runs").add(record)
+    assert record.run_dir in caught.value.hint
+
+
+def _add_many(root: Path, token: str) -> None:
+    for count in range(50):
+        RunIndex(root).add(make_record(job=str(count), token=token))
+        RunIndex(root).add(make_record(job=str(count), token="ffff"))
+
+
+def test_two_processes_at_once(index: RunIndex) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_add_many, args=(index.root, token)) for token in ("aaaa", "bbbb")]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert all(entry.job is not None for entry in index.entries())
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert {entry.id[-4:]: entry.job for entry in index.entries()} == {"aaaa": "49", "bbbb": "49", "ffff": "49"}
+    assert [path.name for path in index.root.iterdir() if path.suffix != ".json"] == []
