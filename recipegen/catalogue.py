@@ -8,8 +8,7 @@ from importlib.resources import files
 
 from recipegen.errors import InputError, near_match
 from recipegen.model import HardwareSpec, HybridState, ModelSpec
-from recipegen.schema_errors import validate
-from recipegen.yamlsource import parse_yaml
+from recipegen.yamlsource import parse_yaml, validate
 
 
 def model_keys() -> tuple[str, ...]:

@@ -88,4 +88,3 @@ def _blocks(needs: Mapping[str, int]) -> tuple[Port, ...]:
         ports.append(Port(name, base, count))
         base += count
     return tuple(ports)
-

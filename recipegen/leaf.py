@@ -9,9 +9,9 @@ from pathlib import Path
 
 from recipegen.errors import InputError
 from recipegen.model import Bundle
+from recipegen.yamlsource import MAX_BYTES
 
 MATRIX = "matrix.yaml"
-MAX_MATRIX_BYTES = 8 << 20
 _MANIFEST = b"recipegen-bundle "
 
 
@@ -45,11 +45,10 @@ def find_matrices(path: Path) -> list[Path]:
 
 
 def read_matrix(path: Path) -> bytes:
-    """Return the matrix's bytes; InputError when it cannot be read or is absurdly large."""
+    """Return the matrix's bytes, and no more of a huge file than shows that it is one; InputError when it cannot be read."""
     try:
-        if path.stat().st_size > MAX_MATRIX_BYTES:
-            raise InputError(f"{path}: larger than {MAX_MATRIX_BYTES >> 20} MiB")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from recipegen.catalogue import load_hardware, load_model
 from recipegen.errors import InputError, Problem
 from recipegen.model import Dynamo, Matrix, Point, Role, RoleSettings, RoleShape, Runtime, Setting, Topology, Value, Variant, Workload
-from recipegen.schema_errors import validate
 from recipegen.topology import NotationError, parse_shape, slug
-from recipegen.yamlsource import Document, parse_yaml
+from recipegen.yamlsource import Document, parse_yaml, validate
 
 if TYPE_CHECKING:
     from recipegen.matrix_schema import MatrixSchema, PointSchema, SettingsSchema, ShapeSchema
@@ -119,7 +118,7 @@ class _Builder:
             found[name] = Setting(name=name, value=read((*path, key), value), source=self.document.source(*path, key))
         return tuple(found.values())
 
-    def _value(self, path: tuple[str | int, ...], value: Any) -> Value | None:
+    def _value(self, path: tuple[str | int, ...], value: Any) -> Value | None:  # noqa: ANN401 - whatever YAML holds
         if isinstance(value, dict):
             return json.dumps(value, ensure_ascii=False)
         if isinstance(value, list):
@@ -236,4 +235,3 @@ def _point_name(shapes: tuple[RoleShape, ...], mtp: int, concurrency: tuple[int,
 def _seconds(text: str) -> int:
     days, hours, minutes, seconds = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text).groups()  # type: ignore[union-attr]
     return int(days or 0) * 86400 + int(hours) * 3600 + int(minutes) * 60 + int(seconds)
-

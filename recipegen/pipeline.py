@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from recipegen.engines import REAL, choose_engine
 from recipegen.errors import InputError, Problem, Source, near_match
@@ -10,9 +10,6 @@ from recipegen.matrix import parse_matrix
 from recipegen.model import Bundle, LaunchPlan, Matrix, Point
 from recipegen.plan import plan_point
 from recipegen.render import render_bundle
-
-MODEL_FOLDER = "model"
-"""Where a simulated leaf keeps the tiny model, beside lib/."""
 
 
 def plan_matrix(text: bytes, file: str, *, points: Sequence[str] = (), simulate: bool = False) -> list[LaunchPlan]:
@@ -40,13 +37,6 @@ def select_points(matrix: Matrix, names: Sequence[str]) -> list[Point]:
     return [point for point in matrix.points if not names or point.name in names]
 
 
-def render_plans(plans: Sequence[LaunchPlan], *, simulate: bool = False) -> list[Bundle]:
-    """Render plans; a simulated leaf also shares the tiny model that the mockers serve."""
-    return [render_bundle(plan, shared=_model_of(plan) if simulate else None) for plan in plans]
-
-
-def _model_of(plan: LaunchPlan) -> Mapping[str, bytes]:
-    from recipegen.engine.tiny_model import tiny_model_files
-
-    files = tiny_model_files(context_length=plan.recipe.workload.max_model_len)
-    return {f"{MODEL_FOLDER}/{name}": data for name, data in files.items()}
+def render_plans(plans: Sequence[LaunchPlan]) -> list[Bundle]:
+    """Render plans, real or simulated."""
+    return [render_bundle(plan) for plan in plans]

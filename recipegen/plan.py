@@ -144,5 +144,3 @@ def _argv(command: Command, rank: int, known: Mapping[str, str]) -> tuple[Word, 
 
 def _resolve(word: Word, known: Mapping[str, str]) -> Word:
     return known.get(word.name, word) if isinstance(word, Placeholder) else word
-
-

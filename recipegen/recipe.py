@@ -43,7 +43,7 @@ def _make_role(matrix: Matrix, point: Point, shape: RoleShape, engine: Engine, p
     flags["max-model-len"] = Flag(name="max-model-len", value=matrix.workload.max_model_len)
     for flag in (*engine.topology_flags(shape.topology), *engine.speculation_flags(point.mtp)):
         flags[flag.name] = flag
-    _derive(matrix, point, shape, settings.derive, flags, problems)
+    problems += _derive(matrix, point, shape, settings.derive, flags)
     return RoleRecipe(
         role=shape.role,
         workers=shape.workers,
@@ -70,27 +70,11 @@ def _refused(settings: tuple[Setting, ...], point: Point, engine: Engine) -> lis
     return problems
 
 
-def _derive(
-    matrix: Matrix,
-    point: Point,
-    shape: RoleShape,
-    derive: tuple[Setting, ...],
-    flags: dict[str, Flag],
-    problems: list[Problem],
-) -> None:
-    topology = shape.topology
-    values = {
-        "sized_for": point.sized_for,
-        "tp": topology.tp,
-        "pp": topology.pp,
-        "dp": topology.dp,
-        "ep": topology.ep_size,
-        "mtp": point.mtp,
-        "isl": matrix.workload.isl,
-        "osl": matrix.workload.osl,
-        "max_model_len": matrix.workload.max_model_len,
-    }
+def _derive(matrix: Matrix, point: Point, shape: RoleShape, derive: tuple[Setting, ...], flags: dict[str, Flag]) -> list[Problem]:
+    """Add the derived flags, in the order written: a formula may use names derived before it. Return what is wrong with them."""
+    values = _names(matrix, point, shape)
     values |= {_variable(f.name): f.value for f in flags.values() if isinstance(f.value, int) and not isinstance(f.value, bool)}
+    problems = []
     for setting in derive:
         try:
             formula = parse_formula(str(setting.value))
@@ -101,6 +85,22 @@ def _derive(
             continue
         values[_variable(setting.name)] = value
         flags[setting.name] = Flag(name=setting.name, value=value, derivation=formula.show(values))
+    return problems
+
+
+def _names(matrix: Matrix, point: Point, shape: RoleShape) -> dict[str, int]:
+    topology, workload = shape.topology, matrix.workload
+    return {
+        "sized_for": point.sized_for,
+        "tp": topology.tp,
+        "pp": topology.pp,
+        "dp": topology.dp,
+        "ep": topology.ep_size,
+        "mtp": point.mtp,
+        "isl": workload.isl,
+        "osl": workload.osl,
+        "max_model_len": workload.max_model_len,
+    }
 
 
 def _variable(flag: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from recipegen.model import Topology
 
 MAX_SIZE = 4096
-_COUNT = re.compile(r"(?P<count>\d+)[x×]", re.IGNORECASE)
+_COUNT = re.compile(r"(?P<count>\d+)[x\u00d7]", re.IGNORECASE)
 _EP = re.compile(r"\+EP(?P<size>\d*)$", re.IGNORECASE)
 _TOKEN = re.compile(r"(?P<kind>[A-Z]+)(?P<size>\d+)")
 _AXES = {"TP": "TP", "DP": "DP", "PP": "PP", "TEP": "TP", "DEP": "DP"}
@@ -22,7 +22,7 @@ class NotationError(ValueError):
 
 def parse_topology(text: str, *, ep: bool = False) -> Topology:
     """Parse one worker's topology; `ep` is what holds when the notation does not say EP itself. Raises NotationError."""
-    body, suffix, ep_size = text.strip().upper().replace("·", ""), False, ""
+    body, suffix, ep_size = text.strip().upper().replace("\u00b7", ""), False, ""
     if found := _EP.search(body):
         body, suffix, ep_size = body[: found.start()], True, found["size"]
     sizes, explicit = _sizes(body, text)

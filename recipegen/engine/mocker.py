@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 from recipegen.engine.vllm import VllmEngine
 from recipegen.model import Arg, Command, Dynamo, EnvVar, LaunchMode, Placeholder, Recipe, RoleRecipe, Runtime, WorkerLayout
-from recipegen.sizing.role_sizes import block_size
+from recipegen.sizing.block_size import attention_bytes_per_token
+from recipegen.sizing.role_sizes import block_size, known_dtypes
 
 MOCKER_DYNAMO = "1.2.1"
 """The release whose mocker is simulated with; the extra [sim] pins the same."""
+
+MAX_BLOCK = 1024
+"""Tokens of a block. The mocker of 1.2.1 panics at `block_size must be between 1 and 1024` or `a power of 2`, and stays registered."""
 
 
 class MockerEngine(VllmEngine):
@@ -22,7 +26,7 @@ class MockerEngine(VllmEngine):
 
     def command(self, recipe: Recipe, role: RoleRecipe, layout: WorkerLayout) -> Command:
         return Command(
-            program=("python3", "-m", "dynamo.mocker"),
+            program=("python3", "../simulation/mocker.py"),
             args=tuple(_args(recipe, role, layout)),
             env=(
                 EnvVar(name="DYN_SYSTEM_PORT", value=Placeholder("SYSTEM_PORT"), note="health and metrics of this process", launcher=True),
@@ -33,22 +37,31 @@ class MockerEngine(VllmEngine):
 
 
 def _args(recipe: Recipe, role: RoleRecipe, layout: WorkerLayout) -> Iterator[Arg]:
-    yield Arg(words=("--model-path", Placeholder("SIM_MODEL")), group="model")
+    yield Arg(words=("--model-path", Placeholder("TINY_MODEL")), group="model")
     yield Arg(words=("--model-name", recipe.model.served_name), group="model")
     yield Arg(words=("--disaggregation-mode", role.role.value), group="model")
-    block = block_size(recipe, role)
+    yield from _cache_args(recipe, role)
     seqs = _limit(role, "max-num-seqs", 256)
-    per_request = -(-recipe.workload.max_model_len // block)
-    yield Arg(words=("--block-size", str(block)), note="as vLLM settles on it")
-    yield Arg(
-        words=("--num-gpu-blocks-override", str(seqs * per_request)),
-        note=f"{seqs} requests of {recipe.workload.max_model_len} tokens, {per_request} blocks each",
-    )
     yield Arg(words=("--max-num-seqs", str(seqs)))
     yield Arg(words=("--max-num-batched-tokens", str(_limit(role, "max-num-batched-tokens", 8192))))
     ranks = layout.local_dp if layout.mode is LaunchMode.NODE_LOCAL_DP else role.topology.dp
     if ranks > 1:
         yield Arg(words=("--data-parallel-size", str(ranks)), note="the ranks of this process")
+
+
+def _cache_args(recipe: Recipe, role: RoleRecipe) -> Iterator[Arg]:
+    """Block size and blocks: room for max-num-seqs requests of max-model-len, in blocks as vLLM settles on them, cut to what a mocker takes."""
+    block = block_size(recipe, role)
+    parts = block // min(block & -block, MAX_BLOCK)
+    seqs = _limit(role, "max-num-seqs", 256)
+    per_request = -(-recipe.workload.max_model_len // block)
+    size, count = f"{block}", f"{seqs} requests of {recipe.workload.max_model_len} tokens, {per_request} blocks each"
+    if parts > 1:
+        size, count = f"{block}/{parts}: a mocker takes powers of 2 up to {MAX_BLOCK}", f"{count}, {parts} parts a block"
+    token = recipe.model.attention_layers * attention_bytes_per_token(recipe.model, tp=1, dtype=known_dtypes(role).kv)
+    yield Arg(words=("--kv-bytes-per-token", str(token)), note="K and V of all layers")
+    yield Arg(words=("--block-size", str(block // parts)), note=size)
+    yield Arg(words=("--num-gpu-blocks-override", str(seqs * per_request * parts)), note=count)
 
 
 def _limit(role: RoleRecipe, flag: str, default: int) -> int:

@@ -27,10 +27,13 @@ def own_block_size(model: ModelSpec, role: RoleRecipe, *, mtp: int) -> int:
     return natural_block_size(model, tp=role.topology.tp, mtp=mtp, dtypes=cache_dtypes(role))
 
 
+def known_dtypes(role: RoleRecipe) -> CacheDtypes:
+    """The cache dtypes that a role's flags choose, or the model's own where a size is not known."""
+    return CacheDtypes() if unknown_dtype(role) else cache_dtypes(role)
+
+
 def block_size(recipe: Recipe, role: RoleRecipe) -> int:
     """Tokens of a block that vLLM settles on for this role, `block-size` of the recipe included."""
     asked = role.flag("block-size")
     asked = asked if isinstance(asked, int) and not isinstance(asked, bool) else None
-    if unknown_dtype(role):
-        return natural_block_size(recipe.model, tp=role.topology.tp, mtp=recipe.mtp, dtypes=CacheDtypes(), asked=asked)
-    return natural_block_size(recipe.model, tp=role.topology.tp, mtp=recipe.mtp, dtypes=cache_dtypes(role), asked=asked)
+    return natural_block_size(recipe.model, tp=role.topology.tp, mtp=recipe.mtp, dtypes=known_dtypes(role), asked=asked)

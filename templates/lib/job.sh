@@ -34,7 +34,7 @@ end() { # end REASON CODE [STEP] [DETAIL]: tear down, say why, and exit
 tear_down() { # tear_down REASON: stop every step; TERM, then what is left by force
   event tear_down "\"reason\": \"$1\""
   # Through Slurm: a TERM to the srun client kills its tasks at once on Slurm 25.11. Without --batch or --full it reaches the steps only.
-  ((${#STEPS[@]} == 0)) || scancel --signal=TERM "$SLURM_JOB_ID"
+  ((${#STEPS[@]} == 0)) || scancel --signal=TERM "$SLURM_JOB_ID" 2>/dev/null # refused when scancel has ended the job already
   local signal
   for signal in none TERM KILL; do
     [[ $signal == none ]] || running_steps | xargs --no-run-if-empty kill -s "$signal"

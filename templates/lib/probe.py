@@ -86,7 +86,7 @@ class Probe:
                 self.markers.endpoint(self.url, self.model, instances)
                 self.markers.event("ready", url=self.url)
                 return True
-            if not in_row:
+            if not in_row or in_row > self.needed:
                 time.sleep(POLL_S)
         return False
 
@@ -138,7 +138,7 @@ class Probe:
 def stream_chat(url, body, timeout):
     """(HTTP status or 0, chunks with text, what went wrong) of one streamed chat completion."""
     request = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
-    tokens = 0
+    tokens, finished = 0, False
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             for line in answer:
@@ -150,12 +150,16 @@ def stream_chat(url, body, timeout):
                 chunk = json.loads(line[5:])
                 if "error" in chunk:
                     return answer.status, 0, str(chunk["error"])
-                tokens += sum(has_text(choice.get("delta") or {}) for choice in chunk.get("choices", []))
+                choices = chunk.get("choices", [])
+                tokens += sum(has_text(choice.get("delta") or {}) for choice in choices)
+                finished = finished or any(choice.get("finish_reason") for choice in choices)
     except urllib.error.HTTPError as error:
         return error.code, 0, error.read(1000).decode("utf-8", "replace") or error.reason
     except (OSError, ValueError, http.client.HTTPException) as error:
         return 0, 0, "{}: {}".format(type(error).__name__, error)
-    return 200, tokens, "" if tokens else "the stream ended without a token"
+    if not finished:
+        return 200, 0, "the stream ended before its completion was finished, after {} tokens".format(tokens)
+    return 200, tokens, "" if tokens else "the completion has no token"
 
 
 def has_text(delta):
@@ -163,7 +167,7 @@ def has_text(delta):
 
 
 def requests_served(url):
-    """The `generate` request counter of one worker; None when it cannot be read."""
+    """How many `generate` requests one worker has ended; None when it cannot be read. (requests_total counts when they begin.)"""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             text = answer.read().decode("utf-8", "replace")
@@ -171,7 +175,7 @@ def requests_served(url):
         return None
     total = 0.0
     for line in text.splitlines():
-        if line.startswith("dynamo_component_requests_total{") and 'dynamo_endpoint="generate"' in line:
+        if line.startswith("dynamo_component_request_duration_seconds_count{") and 'dynamo_endpoint="generate"' in line:
             total += float(line.rsplit(" ", 1)[1])
     return total
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
@@ -68,10 +69,8 @@ def test_a_torn_or_foreign_record_is_explained(data: bytes, words: str) -> None:
 @pytest.mark.parametrize("value", [[], {"prefill": "x"}, -1.5, "word", True, None])
 def test_a_damaged_value_never_gives_a_traceback(key: str, value: object) -> None:
     values = json.loads(format_run(make_record())) | {key: value}
-    try:
-        parse_run(json.dumps(values).encode(), "run.json")
-    except InputError as error:
-        assert key in str(error)
+    with suppress(InputError):
+        assert parse_run(json.dumps(values).encode(), "run.json").id
 
 
 @given(st.binary())
@@ -91,7 +90,9 @@ def test_paths() -> None:
     assert paths.events("prefill-0-1") == "/runs/x/events.prefill-0-1.jsonl"
     assert paths.batch_output("42") == "/runs/x/slurm-42.out"
     assert paths.bundle("p") == "/runs/x/bundle/p"
-    assert [RunPaths.event_writer(name) for name in ("events.job.jsonl", "events.prefill-0-1.jsonl", "events..jsonl", ".events.job.jsonl.tmp", "run.json")] == [
+    assert [
+        RunPaths.event_writer(name) for name in ("events.job.jsonl", "events.prefill-0-1.jsonl", "events..jsonl", ".events.job.jsonl.tmp", "run.json")
+    ] == [
         "job",
         "prefill-0-1",
         "",
@@ -107,5 +108,5 @@ def test_the_reference_lists_every_key_and_every_file() -> None:
     section = text[text.index("## run.json") :]
     assert [field.name for field in fields(RunRecord) if f'"{field.name}"' not in section] == []
     paths = RunPaths("/x")
-    names = [paths.record, paths.site_env, paths.nodes, paths.ran, paths.endpoint, paths.exit, paths.discovery, paths.lib]
+    names = [paths.record, paths.site_env, paths.nodes, paths.ran, paths.endpoint, paths.exit, paths.discovery, paths.shared("lib/")]
     assert [name for name in names if f"`{name[3:]}" not in text] == []

@@ -1,0 +1,232 @@
+"""What a cluster adds to a bundle: its profile, and the site.env and sbatch options that follow from it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from recipegen.errors import InputError, Problem, Source, near_match
+from recipegen.model import Directives
+
+if TYPE_CHECKING:
+    from recipegen.cluster_schema import ClusterSchema
+
+LOCAL = "local"
+"""The name of the built-in profile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterProfile:
+    """A cluster as data; docs/reference/cluster-profile.md explains every value."""
+
+    name: str
+    scheduler: str
+    run_root: str
+    account: str | None = None
+    partition: str | None = None
+    qos: str | None = None
+    reservation: str | None = None
+    sbatch: Mapping[str, str | bool] = field(default_factory=dict)
+    container: str = "none"
+    images: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[str, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
+    network_interface: str | None = None
+    path_prefix: str | None = None
+    discovery: str = "etcd"
+    etcd: str = "etcd"
+    nats: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ready_timeout_s: int = 7200
+    reserve_s: int = 60
+    port_offset: int | None = None
+    frontend_host: str = "0.0.0.0"  # noqa: S104 - users come from other machines
+    srun: tuple[str, ...] = ()
+    segment: bool = True
+    gpus: str = "gpus-per-node"
+
+    def __post_init__(self) -> None:
+        for name in ("sbatch", "images", "models", "environment"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def image(self, recipe_image: str) -> str:
+        """Return what stands for the recipe's image on this cluster."""
+        return self.images.get(recipe_image, recipe_image)
+
+    def model(self, repo: str) -> str:
+        """Return the path of a hub id's snapshot, or the hub id."""
+        return self.models.get(repo, repo)
+
+
+# -- where profiles come from ------------------------------------------------------------------------------------------
+
+
+def local_profile(*, run_root: str, path_prefix: str) -> ClusterProfile:
+    """Return the built-in profile: this machine, without Slurm and without a container.
+
+    `path_prefix` is the folder of a `python3` that has Dynamo; the CLI gives that of the running one.
+    """
+    return ClusterProfile(
+        name=LOCAL,
+        scheduler="local",
+        run_root=run_root,
+        path_prefix=path_prefix,
+        network_interface="lo",
+        discovery="file",
+        frontend_host="127.0.0.1",
+        segment=False,
+        gpus="none",
+    )
+
+
+def profile_folders(environment: Mapping[str, str], cwd: str) -> tuple[str, ...]:
+    """Return the folders that hold profiles, first match first; the environment is passed in."""
+    config = environment.get("XDG_CONFIG_HOME") or os.path.join(environment.get("HOME") or os.path.expanduser("~"), ".config")
+    own = environment.get("RECIPEGEN_CLUSTERS")
+    return tuple(dict.fromkeys([os.path.join(cwd, "clusters"), *([own] if own else []), os.path.join(config, "recipegen", "clusters")]))
+
+
+def resolve_profile(cluster: str, *, folders: Sequence[str], local: ClusterProfile) -> ClusterProfile:
+    """Return the profile that `--cluster` names: `local`, a path, or a name in one of `folders`."""
+    if cluster == LOCAL:
+        return local
+    if "/" in cluster or cluster.endswith((".yaml", ".yml")):
+        return load_profile(cluster)
+    found = next((path for folder in folders if (path := os.path.join(folder, f"{cluster}.yaml")) and os.path.isfile(path)), None)
+    if found is None:
+        known = sorted({LOCAL, *(path.stem for folder in folders for path in _profiles_in(folder))})
+        looked = ", ".join(folders)
+        hint = near_match(cluster, known) or f"known: {', '.join(known)}; looked in {looked}"
+        raise InputError(f"no cluster profile '{cluster}'; expected a path, or {cluster}.yaml in one of: {looked}", hint=hint)
+    profile = load_profile(found)
+    if profile.name != cluster:
+        raise InputError([Problem(Source(found), f"the profile calls itself '{profile.name}'; expected '{cluster}', as its file is called")])
+    return profile
+
+
+def load_profile(path: str) -> ClusterProfile:
+    """Read one profile, or raise InputError with everything that is wrong with it."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError([Problem(Source(path), f"cannot be read: {(error.strerror or str(error)).lower()}")]) from None
+    return parse_profile(text, path)
+
+
+def parse_profile(text: str | bytes, file: str) -> ClusterProfile:
+    """Return the profile in `text`, or raise InputError with everything that is wrong with it."""
+    from recipegen.cluster_schema import ClusterSchema
+    from recipegen.schema_errors import validate
+    from recipegen.yamlsource import parse_yaml
+
+    return _profile(validate(parse_yaml(text, file), ClusterSchema))
+
+
+def _profiles_in(folder: str) -> list[Path]:
+    return sorted(Path(folder).glob("*.yaml")) if os.path.isdir(folder) else []
+
+
+def _profile(data: ClusterSchema) -> ClusterProfile:
+    return ClusterProfile(
+        **data.model_dump(include={"name", "scheduler", "run_root", "account", "partition", "qos", "reservation", "models"}),
+        **data.model_dump(include={"network_interface", "path_prefix", "nats", "port_offset", "frontend_host"}),
+        sbatch={key: value if value is True else str(value) for key, value in data.sbatch.items()},
+        container=data.container.runtime,
+        images=data.container.images,
+        mounts=tuple(data.container.mounts),
+        discovery=data.discovery.backend,
+        etcd=data.discovery.etcd,
+        environment={key: str(value) for key, value in data.environment.items()},
+        ready_timeout_s=int(data.deadlines.ready),
+        reserve_s=int(data.deadlines.reserve),
+        srun=tuple(data.srun),
+        segment=data.slurm.segment,
+        gpus=data.slurm.gpus,
+    )
+
+
+# -- what follows from it ----------------------------------------------------------------------------------------------
+
+
+def site_env(profile: ClusterProfile, *, image: str, repo: str) -> bytes:
+    """Return site.env as docs/reference/site-env.md has it: one quoted assignment a line, sorted by name.
+
+    `image` and `repo` are the recipe's; MODEL is left out for a hub id that has no path here, and so keeps its pin.
+    """
+    values: dict[str, str | int | None] = {
+        "RUN_ROOT": profile.run_root,
+        "CONTAINER_RUNTIME": profile.container,
+        "CONTAINER_IMAGE": profile.image(image) if profile.container != "none" else None,
+        "CONTAINER_MOUNTS": ",".join(profile.mounts) or None,
+        "MODEL": profile.models.get(repo),
+        "NETWORK_INTERFACE": profile.network_interface,
+        "PATH_PREFIX": profile.path_prefix,
+        "DISCOVERY": profile.discovery,
+        "ETCD": profile.etcd if profile.discovery == "etcd" else None,
+        "NATS_SERVER_BIN": profile.nats,
+        "READY_TIMEOUT_S": profile.ready_timeout_s,
+        "RESERVE_S": profile.reserve_s,
+        "PORT_OFFSET": profile.port_offset,
+        "FRONTEND_HOST": profile.frontend_host,
+        "SRUN_OPTIONS": " ".join(profile.srun) or None,
+        **profile.environment,
+    }
+    lines = [f"{name}={shlex.quote(str(value))}" for name, value in sorted(values.items()) if value is not None]
+    return "\n".join([f"# What cluster {profile.name} adds to the bundle; written by recipegen submit.", *lines, ""]).encode()
+
+
+def sbatch_options(profile: ClusterProfile, directives: Directives, *, run_dir: str, run_id: str, time_limit_s: int | None = None) -> tuple[str, ...]:
+    """Return what goes on the sbatch command line before the script; always `--key=value`, which every version reads alike.
+
+    `time_limit_s` is given when a submission asks for another limit than the script's.
+    """
+    named = {name: getattr(profile, name) for name in ("account", "partition", "qos", "reservation")}
+    options = [f"--{name}={value}" for name, value in named.items() if value is not None]
+    options += _gpu_options(profile, directives)
+    if profile.segment and directives.segment:
+        options.append(f"--segment={directives.segment}")
+    if time_limit_s is not None:
+        options.append(f"--time={slurm_time(time_limit_s)}")
+    folder = run_dir.replace("%", "%%")  # sbatch expands % in --output, and only there
+    options += [f"--chdir={run_dir}", f"--output={folder}/slurm-%j.out"]
+    extra = {"comment": run_id, **profile.sbatch}
+    return (*options, *(f"--{name}" if value is True else f"--{name}={value}" for name, value in sorted(extra.items())))
+
+
+def slurm_time(seconds: int) -> str:
+    """Return a time limit as Slurm writes it; Slurm counts in minutes, so a part of one is rounded up."""
+    minutes = max(1, -(-seconds // 60))
+    days, rest = divmod(minutes, 24 * 60)
+    return (f"{days}-" if days else "") + f"{rest // 60:02d}:{rest % 60:02d}:00"
+
+
+def _gpu_options(profile: ClusterProfile, directives: Directives) -> list[str]:
+    if not directives.gpus_per_node or profile.gpus == "none":
+        return []
+    return [f"--gres=gpu:{directives.gpus_per_node}" if profile.gpus == "gres" else f"--gpus-per-node={directives.gpus_per_node}"]
+
+
+# -- the profile as it was, in run.json --------------------------------------------------------------------------------
+
+
+def profile_to_json(profile: ClusterProfile) -> dict[str, Any]:
+    """Return the profile as a JSON object."""
+    values = {item.name: getattr(profile, item.name) for item in fields(profile)}
+    return {name: dict(v) if isinstance(v, Mapping) else list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+def profile_from_json(data: Mapping[str, Any], *, file: str = "run.json") -> ClusterProfile:
+    """Return the profile that `profile_to_json` wrote; keys of a later version are ignored, so that a run stays readable."""
+    known = {item.name: data[item.name] for item in fields(ClusterProfile) if item.name in data}
+    texts = all(isinstance(known.get(name), str) for name in ("name", "scheduler", "run_root"))
+    maps = all(isinstance(known.get(name, {}), Mapping) for name in ("sbatch", "images", "models", "environment"))
+    lists = all(isinstance(known.get(name, []), (list, tuple)) for name in ("mounts", "srun"))
+    if not (texts and maps and lists):
+        raise InputError([Problem(Source(file), "'cluster' is not a profile as recipegen writes it")])
+    profile = ClusterProfile(**known)
+    return replace(profile, mounts=tuple(profile.mounts), srun=tuple(profile.srun))

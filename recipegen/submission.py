@@ -1,0 +1,113 @@
+"""Submit one bundle: stage its bytes and the site's values into a new run folder, hand it to the scheduler, record the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recipegen.clusters import ClusterProfile, sbatch_options, site_env
+from recipegen.errors import RecipegenError, SubmissionRefused, TransportError
+from recipegen.model import Bundle, LaunchPlan
+from recipegen.render import bundle_digest
+from recipegen.run_index import RunIndex
+from recipegen.runs import RunPaths, RunRecord, format_run, write_run
+from recipegen.scheduler import Scheduler, Submission
+from recipegen.transport import Transport
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """All that a submission would write and run; nothing has been touched yet."""
+
+    record: RunRecord
+    files: Mapping[str, bytes]
+    submission: Submission
+
+
+def prepare(
+    plan: LaunchPlan,
+    bundle: Bundle,
+    profile: ClusterProfile,
+    *,
+    run_id: str,
+    now: float,
+    profile_json: Mapping[str, object],
+    time_limit_s: int | None = None,
+) -> Prepared:
+    """Work out a submission. `time_limit_s` replaces the recipe's limit; the deadline for READY is cut to fit the limit."""
+    limit = time_limit_s or plan.directives.time_limit_s
+    paths = RunPaths(f"{profile.run_root.rstrip('/')}/{run_id}")
+    folder = paths.bundle(bundle.point)
+    digest = bundle_digest(bundle)
+    record = RunRecord(
+        id=run_id,
+        point=bundle.point,
+        name=plan.recipe.name,
+        digest=digest,
+        simulate=plan.engine == "mocker",
+        created=now,
+        run_dir=paths.run_dir,
+        cluster=profile_json,
+        scheduler=profile.scheduler,
+        job=None,
+        submitted=None,
+        time_limit_s=limit,
+        ready_timeout_s=max(0, min(profile.ready_timeout_s, limit - profile.reserve_s)),
+        expected=plan.expected,
+    )
+    files = {f"{folder}/{name}": data for name, data in bundle.files.items()}
+    files |= {paths.shared(name): data for name, data in bundle.shared.items()}
+    files[paths.site_env] = site_env(profile, image=plan.recipe.runtime.image, repo=plan.recipe.model.repo)
+    return Prepared(
+        record=record,
+        files=files,
+        submission=Submission(
+            run_dir=paths.run_dir,
+            script=f"{folder}/job.sbatch",
+            args=(paths.run_dir, digest),
+            options=sbatch_options(profile, plan.directives, run_dir=paths.run_dir, run_id=run_id, time_limit_s=time_limit_s),
+        ),
+    )
+
+
+def submit(prepared: Prepared, transport: Transport, scheduler: Scheduler, index: RunIndex, *, now: float) -> RunRecord:
+    """Stage, submit, record. What fails before the scheduler has taken the job leaves nothing behind.
+
+    Raises SubmissionRefused with the scheduler's or the file system's own words.
+    """
+    record = prepared.record
+    _stage(prepared, transport)
+    try:
+        index.add(record)
+        job = scheduler.submit(prepared.submission)
+    except BaseException:
+        transport.remove_tree(record.run_dir)
+        index.remove(record.id)
+        raise
+    submitted = record.with_job(job, now)
+    try:
+        write_run(transport, submitted)
+        index.add(submitted)
+    except TransportError as error:
+        raise RecipegenError(
+            f"job {job} was submitted, but the run could not be recorded: {error}",
+            hint=f"its run folder is {record.run_dir}; cancel it with the scheduler, or mend the cause and write the job id into run.json",
+        ) from error
+    return submitted
+
+
+def _stage(prepared: Prepared, transport: Transport) -> None:
+    run_dir = prepared.record.run_dir
+    try:
+        transport.make_dir(run_dir)
+    except TransportError as error:
+        raise SubmissionRefused(f"the run folder cannot be made: {error}", hint="is run_root of the cluster profile right?") from error
+    try:
+        for path, data in prepared.files.items():
+            transport.put(path, data)
+        transport.put(prepared.record.paths.record, format_run(prepared.record))
+    except BaseException as error:
+        transport.remove_tree(run_dir)
+        if isinstance(error, TransportError):
+            raise SubmissionRefused(f"the bundle could not be staged: {error}") from error
+        raise

@@ -1,0 +1,325 @@
+"""Strict YAML, read with a place in the file for every value.
+
+What else YAML offers and a recipe does not need is an error: tags, merge keys, directives, further documents, keys that are not
+text. Anchors stay, within bounds. PyYAML's parser gives the events, and they are put together here without recursion, so that
+neither depth nor aliases can exhaust anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NoReturn
+
+import yaml
+
+from recipegen.document import MAX_PROBLEMS, Document, Node, Text
+from recipegen.errors import InputError, Problem, Source, near_match
+from recipegen.schema_errors import validate
+from recipegen.yamlscalars import CORE, FORBIDDEN, UnreadableScalarError, forbidden_message, quote, read_scalar, tag_message
+
+__all__ = ["Document", "parse_yaml", "validate"]
+
+MAX_BYTES = 4 << 20
+MAX_DEPTH = 64
+MAX_ALIASED = 10_000
+"""Values that aliases may add in all, each counted with everything below it."""
+
+_PYTHON_ONLY = re.compile(r"[\t!?]|[|>][-+0-9]*#|\\[uU]|^%", re.MULTILINE)
+"""Where libyaml and PyYAML itself may disagree (tabs, tags, `?`, `|#`, escapes, directives): such text is left to the latter."""
+
+
+def parse_yaml(text: str | bytes, file: str, *, libyaml: bool = True) -> Document:
+    """Return the one document in `text`, whose top level is a mapping, or raise InputError with every problem.
+
+    A syntax error ends the search; it comes with what was found before it. `libyaml=False` does without the fast parser, as
+    where libyaml is missing; the outcome is the same.
+    """
+    clean = _clean(_decode(text, file), file)
+    fast = getattr(yaml, "CSafeLoader", None) if libyaml and not _PYTHON_ONLY.search(clean.text) else None
+    if fast is not None:
+        with suppress(yaml.YAMLError):  # the parser in Python has the last word on syntax: its marks are the better ones
+            return _compose(clean, lambda readable: _events(fast(readable)))
+    return _compose(clean, _python_events)
+
+
+def _compose(clean: Text, parse: Callable[[str], Iterator[yaml.Event]]) -> Document:
+    report = _Report(clean)
+    composer = _Composer(report)
+    try:
+        for event in parse(report.text.text):
+            composer.feed(event)
+        composer.finish()
+    except _StopError as stop:
+        report.add(*stop.args)
+    if report.found or composer.root is None:
+        report.refuse()
+    return Document(clean.file, composer.root.data, report.text, composer.root)
+
+
+class _Report:
+    """What is wrong with a text, by index into it."""
+
+    def __init__(self, raw: Text) -> None:
+        self.found = [(m.start(), forbidden_message(m.group()), "") for m in FORBIDDEN.finditer(raw.text)]
+        self.text = Text(raw.file, FORBIDDEN.sub("\ufffd", raw.text), raw.starts)
+
+    def add(self, index: int, message: str, hint: str = "") -> None:
+        self.found.append((index, message, hint))
+
+    def refuse(self) -> NoReturn:
+        found = sorted(self.found)
+        problems = [Problem(self.text.at(index), message, hint) for index, message, hint in found[:MAX_PROBLEMS]]
+        if len(found) > MAX_PROBLEMS:
+            problems.append(Problem(self.text.at(found[MAX_PROBLEMS][0]), f"{len(found) - MAX_PROBLEMS} more problems from here on"))
+        raise InputError(problems)
+
+
+class _StopError(Exception):
+    """Index, message and hint of a problem after which the rest of the file cannot be judged."""
+
+    def __init__(self, index: int, message: str, hint: str = "") -> None:
+        super().__init__(index, message, hint)
+
+
+# -- from bytes to characters ------------------------------------------------------------------------------------------
+
+
+def _decode(raw: str | bytes, file: str) -> str:
+    if len(raw) > MAX_BYTES or (isinstance(raw, str) and len(raw.encode("utf-8", "surrogatepass")) > MAX_BYTES):
+        raise InputError([Problem(Source(file), f"the file is larger than {MAX_BYTES} bytes; expected less")])
+    if isinstance(raw, str):
+        return raw
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode("utf-8").removeprefix("\ufeff")
+        place = Source(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise InputError([Problem(place, f"byte 0x{raw[error.start]:02x} is not UTF-8; expected UTF-8 text")]) from None
+
+
+def _clean(text: str, file: str) -> Text:
+    """Leave the byte order mark, and the CR of CR LF, behind."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    return Text(file, text, tuple(accumulate((len(line) + 1 for line in text.split("\n")[:-1]), initial=0)))
+
+
+# -- syntax ------------------------------------------------------------------------------------------------------------
+
+_SYNTAX = (  # part of the parser's message, ours, whether it concerns the place where the construct began
+    ("could not find expected ':'", "no ': ' follows; expected 'key: value'", True),
+    ("mapping values are not allowed", "a ': ' is not allowed here; expected quotes around text with ': ', or another indentation", False),
+    ("sequence entries are not allowed", "a '- ' is not allowed here; expected a list on lines of its own", False),
+    ("mapping keys are not allowed", "a '? ' is not allowed here; expected 'key: value'", False),
+    ("scanning a quoted scalar: found unexpected", "the quote that opens here is never closed", True),
+    ("double-quoted scalar", "{found} is no escape; expected one that YAML knows, such as \\n or \\u00e9, or single quotes", False),
+    ("parsing a block mapping", "{found} does not fit here; expected a key, indented like the other keys of its mapping", False),
+    ("parsing a block collection", "{found} does not fit here; expected '- ', indented like the other entries of its list", False),
+    ("parsing a flow sequence", "{found} does not fit here; expected ',' or ']', or quotes around the text", False),
+    ("parsing a flow mapping", "{found} does not fit here; expected ',' or '}}', or quotes around the text", False),
+    ("parsing a flow node", "{found} does not fit here; expected a value", False),
+    ("parsing a block node", "{found} does not fit here; expected a value", False),
+    ("undefined tag handle", "an undefined tag; expected no tag", False),
+    (" a tag", "a broken tag; expected no tag", True),
+    ("scanning an anchor", "a broken anchor; expected letters, digits, '-' or '_' after '&'", True),
+    ("scanning an alias", "a broken alias; expected letters, digits, '-' or '_' after '*'", True),
+    ("scanning a block scalar", "{found} does not fit here; expected a line end, or first '+', '-' or a digit, after '|' or '>'", False),
+    ("cannot start any token", "{found} cannot begin a value; expected quotes around it", False),
+    ("yaml document", "an unknown YAML version; expected no directive", False),
+    ("directive", "a broken directive; expected none", False),
+)
+
+
+def _events(loader: yaml.SafeLoader | yaml.CSafeLoader) -> Iterator[yaml.Event]:
+    try:
+        while (event := loader.get_event()) is not None:
+            yield event
+    finally:
+        loader.dispose()
+
+
+def _python_events(text: str) -> Iterator[yaml.Event]:
+    loader = yaml.SafeLoader(text)
+    try:
+        yield from _events(loader)
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(text, error) from None
+    except (ValueError, OverflowError):  # from chr()
+        raise _StopError(loader.index, "an escape beyond \\U0010ffff; expected a character that exists") from None
+
+
+def _syntax_error(text: str, error: yaml.MarkedYAMLError) -> _StopError:
+    index = error.problem_mark.index if error.problem_mark else 0
+    if text[index : index + 1] == "\t":
+        return _tab_error(text, index)
+    said = f"{error.context}: {error.problem}".lower()
+    message, at_start = next(((ours, start) for part, ours, start in _SYNTAX if part in said), ("{found} does not fit here", False))
+    began = error.context_mark
+    if at_start and began:
+        index = began.index
+    hint = _syntax_hint(text, index)
+    if not hint and began and "parsing a flow" in said and text.count("\n", began.index, index):
+        hint = f"it belongs to what opens on line {began.line + 1}"
+    return _StopError(index, message.format(found=_found(text, index)), hint)
+
+
+def _syntax_hint(text: str, index: int) -> str:
+    """Recognize two slips that show only later: `key:value`, and a quote within quotes."""
+    before = text[:index].rsplit("\n", 2)
+    if any(re.match(r"[ -]*\w[\w-]*:[^\s/:]", line) for line in before[-2:]):
+        return "a key's ':' needs a space after it"
+    return "a quoted text ends just before" if text[:index].rstrip(" ")[-1:] in ("'", '"') else ""
+
+
+def _tab_error(text: str, index: int) -> _StopError:
+    indents = not text[text.rfind("\n", 0, index) + 1 : index].strip()
+    later = len(re.findall(r"^ *\t", text[index + 1 :].partition("\n")[2], re.MULTILINE))
+    hint = f"tabs begin {later} later line{'s' if later > 1 else ''} too" if later else ""
+    return _StopError(index, "indented with a tab; expected spaces" if indents else "a tab between values; expected spaces", hint)
+
+
+def _found(text: str, index: int) -> str:
+    line = text[index : index + 80].split("\n", 1)[0].split()
+    if line:
+        return quote(line[0])
+    return "the end of the line" if text[index:].strip() else "the end of the file"
+
+
+# -- composition -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open list or mapping; in a mapping `key` waits for its value."""
+
+    node: Node
+    anchor: str | None
+    key: tuple[int, Node] | None = None
+
+
+class _Composer:
+    """Puts events together to one tree of nodes and notes what is wrong with it."""
+
+    def __init__(self, report: _Report) -> None:
+        self.root: Node | None = None
+        self._report = report
+        self._stack: list[_Frame] = []
+        self._anchors: dict[str, Node | None] = {}
+        self._aliased = 0
+        self._documents = 0
+
+    def feed(self, event: yaml.Event) -> None:
+        start = event.start_mark.index if event.start_mark else 0
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event, start)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._open(event, start)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            frame = self._stack.pop()
+            if frame.anchor is not None:
+                self._anchors[frame.anchor] = frame.node
+            self._attach(frame.node, frame.node.start)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(str(event.anchor), start)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                raise _StopError(start, "a second document begins here; expected one document in the file")
+            if event.version or event.tags:
+                self._report.add(start, "a directive; expected none, the file is read as YAML 1.2")
+
+    def finish(self) -> None:
+        """Judge the top level, once all events are in."""
+        if self.root is None or (self.root.data is None and self.root.size == 1):
+            self._report.add(self.root.start if self.root else 0, "nothing is here; expected a mapping, 'key: value'")
+        elif not isinstance(self.root.data, dict):
+            found = "a list" if isinstance(self.root.data, list) else "a single value"
+            self._report.add(self.root.start, f"the file holds {found}; expected a mapping, 'key: value', at its top level")
+
+    def _scalar(self, event: yaml.ScalarEvent, start: int) -> None:
+        if not event.value and not event.style and self._stack and self._stack[-1].key:
+            start = self._stack[-1].key[0]  # where nothing stands, its key is the place
+        node = Node(start, event.value)
+        try:
+            node.data = read_scalar(event.value, plain=not event.style, tag=event.tag)
+        except UnreadableScalarError as error:
+            self._report.add(start, str(error))
+        if event.value == "<<" and not event.style and self._expects_key():
+            self._report.add(start, "merge key '<<' is not allowed; expected the merged keys written out")
+        self._anchor(event.anchor, node, start)
+        self._attach(node, start)
+
+    def _open(self, event: yaml.CollectionStartEvent, start: int) -> None:
+        if len(self._stack) >= MAX_DEPTH:
+            raise _StopError(start, f"nested more than {MAX_DEPTH} deep; expected less")
+        is_list = isinstance(event, yaml.SequenceStartEvent)
+        if event.tag not in (None, CORE + ("seq" if is_list else "map")):
+            self._report.add(start, tag_message(str(event.tag), "a list" if is_list else "a mapping"))
+        self._anchor(event.anchor, None, start)
+        self._stack.append(_Frame(Node(start, [] if is_list else {}, height=1), event.anchor))
+
+    def _anchor(self, name: str | None, node: Node | None, start: int) -> None:
+        if name is None:
+            return
+        if name in self._anchors:
+            self._report.add(start, f"anchor {quote('&' + name)} is already taken; expected a name of its own")
+        self._anchors[name] = node
+
+    def _alias(self, name: str, start: int) -> None:
+        node = self._anchors.get(name)
+        if node is None:
+            inside = name in self._anchors
+            what = "stands within the value that it repeats" if inside else "has no anchor; expected one before it"
+            self._report.add(start, f"alias {quote('*' + name)} {what}", "" if inside else self._near_anchor(name))
+            node = Node(start, "")
+        self._aliased += node.size
+        if self._aliased > MAX_ALIASED:
+            raise _StopError(start, f"aliases repeat more than {MAX_ALIASED} values; expected fewer")
+        if len(self._stack) + node.height > MAX_DEPTH:
+            raise _StopError(start, f"alias {quote('*' + name)} nests more than {MAX_DEPTH} deep; expected less")
+        self._attach(node, start)
+
+    def _near_anchor(self, name: str) -> str:
+        """Look for a near match, where the search is short."""
+        if max(len(name), len(self._anchors), len(self._report.found)) > MAX_PROBLEMS:
+            return ""
+        return near_match(name, (anchor for anchor in self._anchors if len(anchor) <= MAX_PROBLEMS))
+
+    def _expects_key(self) -> bool:
+        return bool(self._stack) and isinstance(self._stack[-1].node.data, dict) and self._stack[-1].key is None
+
+    def _attach(self, node: Node, start: int) -> None:
+        if not self._stack:
+            self.root = node
+            return
+        frame = self._stack[-1]
+        parent = frame.node
+        parent.size += node.size
+        parent.height = max(parent.height, node.height + 1)
+        if isinstance(parent.data, list):
+            parent.steps[len(parent.data)] = (start, start, node)
+            parent.data.append(node.data)
+        elif frame.key is None:
+            self._check_key(node, start, parent)
+            frame.key = (start, node)
+        elif isinstance(parent.data, dict):
+            key_start, key = frame.key
+            frame.key = None
+            if isinstance(key.data, str) and key.data not in parent.steps:
+                parent.steps[key.data] = (key_start, start, node)
+                parent.data[key.data] = node.data
+
+    def _check_key(self, node: Node, start: int, mapping: Node) -> None:
+        if isinstance(node.data, (dict, list)):
+            self._report.add(start, f"a key is a {'list' if isinstance(node.data, list) else 'mapping'}; expected text")
+        elif node.data is None:
+            self._report.add(start, "a key is nothing or null; expected text, in quotes if it looks like null")
+        elif not isinstance(node.data, str):
+            kind = "true or false" if isinstance(node.data, bool) else "a number"
+            self._report.add(start, f"a key is {kind}; expected text, in quotes if it looks like {kind}")
+        elif node.data in mapping.steps:
+            first = self._report.text.at(mapping.steps[node.data][0])
+            self._report.add(start, f"duplicate key {quote(node.data)}; first on line {first.line}, expected once")

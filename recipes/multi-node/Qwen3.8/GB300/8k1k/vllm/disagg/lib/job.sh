@@ -1,0 +1,201 @@
+# What job.sbatch does, step by step. Sourced by it; runs on the batch host, outside any container.
+# shellcheck shell=bash
+
+declare -A STEPS=() # name of each running step -> process id of its srun
+READY=false         # whether the probe has seen the endpoint answer
+ENDED=false         # whether exit.json is written
+
+# --- markers -------------------------------------------------------------------------------------------------------
+
+event() { # event NAME [JSON MEMBERS]
+  printf '{"time": %s, "job": "%s", "restart": %d, "event": "%s"%s}\n' \
+    "$(date +%s.%3N)" "$SLURM_JOB_ID" "$RESTART" "$1" "${2:+, $2}" >>"$RUN_DIR/events.job.jsonl"
+}
+
+json_text() { # json_text TEXT: a JSON string without control characters
+  local text=${1//\\/\\\\}
+  text=${text//\"/\\\"}
+  printf '"%s"' "${text//[[:cntrl:]]/ }"
+}
+
+end() { # end REASON CODE [STEP] [DETAIL]: tear down, say why, and exit
+  trap '' TERM INT
+  tear_down "$1"
+  local step=null
+  [[ -z ${3:-} ]] || step=$(json_text "$3")
+  printf '{"job": "%s", "restart": %d, "time": %s, "code": %d, "reason": "%s", "step": %s, "ready": %s, "detail": %s}\n' \
+    "$SLURM_JOB_ID" "$RESTART" "$(date +%s.%3N)" "$2" "$1" "$step" "$READY" "$(json_text "${4:-}")" >"$RUN_DIR/.exit.json" &&
+    mv "$RUN_DIR/.exit.json" "$RUN_DIR/exit.json"
+  ENDED=true
+  echo "end: $1${3:+, step $3}${4:+, $4}"
+  exit "$2"
+}
+
+tear_down() { # tear_down REASON: stop every step; TERM, then what is left by force
+  event tear_down "\"reason\": \"$1\""
+  # Through Slurm: a TERM to the srun client kills its tasks at once on Slurm 25.11. Without --batch or --full it reaches the steps only.
+  ((${#STEPS[@]} == 0)) || scancel --signal=TERM "$SLURM_JOB_ID" 2>/dev/null # refused when scancel has ended the job already
+  local signal
+  for signal in none TERM KILL; do
+    [[ $signal == none ]] || running_steps | xargs --no-run-if-empty kill -s "$signal"
+    local i
+    for ((i = 0; i < 100; i++)); do
+      [[ -n $(running_steps) ]] || return 0
+      sleep 0.1
+    done
+  done
+}
+
+running_steps() { # process ids of steps that have not ended
+  local pid
+  for pid in "${STEPS[@]}"; do
+    kill -0 "$pid" 2>/dev/null && echo "$pid"
+  done
+}
+
+# --- set-up --------------------------------------------------------------------------------------------------------
+
+load_site() { # what the cluster adds
+  local file
+  for file in ${RUN_DIR:+"$RUN_DIR/site.env"} ${SITE_ENV:+"$SITE_ENV"} "${LIB%/*}/site.env" "${SLURM_SUBMIT_DIR:-.}/site.env"; do
+    [[ -f $file ]] || continue
+    set -a
+    # shellcheck source=/dev/null
+    . "$file"
+    set +a
+    echo "site: $file"
+    return
+  done
+  echo "no site.env: looked for ${RUN_DIR:+$RUN_DIR/site.env, }\$SITE_ENV, ${LIB%/*}/site.env and \$SLURM_SUBMIT_DIR/site.env" >&2
+  exit 1
+}
+
+open_run() { # open_run TIME_LIMIT_S EXPECTED: the run folder, the deadline, and what every step inherits
+  RESTART=${SLURM_RESTART_COUNT:-0}
+  [[ -n $RUN_DIR ]] || by_hand "$@"
+  mkdir -p "$RUN_DIR/logs" "$RUN_DIR/nodes.d" || exit
+  trap 'end cancelled 130' TERM INT
+  trap '[[ $ENDED == true ]] || end internal 1 "" "the batch script stopped unexpectedly"' EXIT
+  mapfile -t HOSTS < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+  event job_started "\"nodes\": ${#HOSTS[@]}"
+
+  RESERVE_S=${RESERVE_S:-60}
+  END_TIME=${SLURM_JOB_END_TIME:-$(($(date +%s) + $1))}
+  local left=$((END_TIME - RESERVE_S - $(date +%s)))
+  READY_TIMEOUT_S=${READY_TIMEOUT_S:-7200}
+  ((READY_TIMEOUT_S <= left)) || READY_TIMEOUT_S=$left
+
+  read -ra SRUN <<<"srun --overlap --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=10 --cpu-bind=none --mpi=none --export=ALL ${SRUN_OPTIONS:-}"
+  CREATE=() ENTER=()
+  if [[ ${CONTAINER_RUNTIME:-none} == pyxis ]]; then
+    local mounts="$RUN_DIR:$RUN_DIR,${LIB%/*}:${LIB%/*}:ro"
+    ENTER=(--container-name="recipegen-$SLURM_JOB_ID" --container-mounts="$mounts${CONTAINER_MOUNTS:+,$CONTAINER_MOUNTS}"
+      --no-container-mount-home --no-container-entrypoint)
+    CREATE=(--container-image="${CONTAINER_IMAGE:?the site.env of a pyxis cluster names the image}")
+  fi
+  unset NATS_SERVER # Dynamo 1.2 connects to NATS as soon as it is set
+  export RUN_DIR BUNDLE LIB DIGEST RESTART READY_TIMEOUT_S MODEL=${MODEL:-}
+}
+
+by_hand() { # by_hand TIME_LIMIT_S EXPECTED: submitted without recipegen, so the run folder and its record are made here
+  RUN_DIR=${RUN_ROOT:?site.env names no RUN_ROOT}/$POINT-$SLURM_JOB_ID
+  mkdir -p "$RUN_DIR" || exit
+  DIGEST=$(sha256sum <"$BUNDLE/MANIFEST" | cut -d ' ' -f 1)
+  printf '{"format": 1, "id": "%s", "point": "%s", "name": %s, "digest": "%s", "simulate": false, "created": %d, "run_dir": %s, "cluster": {}, %s}\n' \
+    "${RUN_DIR##*/}" "$POINT" "$(json_text "$SLURM_JOB_NAME")" "$DIGEST" "$(date +%s)" "$(json_text "$RUN_DIR")" \
+    "\"scheduler\": \"slurm\", \"job\": \"$SLURM_JOB_ID\", \"submitted\": $(date +%s), \"time_limit_s\": $1, \"ready_timeout_s\": ${READY_TIMEOUT_S:-7200}, \"expected\": $2" \
+    >"$RUN_DIR/run.json"
+  echo "run folder: $RUN_DIR"
+}
+
+choose_ports() { # choose_ports STEP SLOTS: jobs that meet on a node get different ports; all stay below the ephemeral range
+  export PORT_OFFSET=${PORT_OFFSET:-$((SLURM_JOB_ID % $2 * $1))}
+}
+
+check_nodes() { # what would otherwise fail an hour later fails now, on all nodes at once
+  local nodes=${#HOSTS[@]}
+  local check=(--nodes="$nodes" --ntasks="$nodes" --job-name=check --output="$RUN_DIR/logs/check.%t.log")
+  local collect=(--nodes=1 --ntasks=1 --nodelist="${HOSTS[0]}" --job-name=collect --output="$RUN_DIR/logs/collect.%t.log")
+  if ! "${SRUN[@]}" "${check[@]}" "${CREATE[@]}" "${ENTER[@]}" bash "$LIB/python.sh" node_check.py check "$BUNDLE/plan.json" </dev/null ||
+    ! "${SRUN[@]}" "${collect[@]}" "${ENTER[@]}" bash "$LIB/python.sh" node_check.py collect "$BUNDLE/plan.json" </dev/null; then
+    end node_check 1 check "$(cat "$RUN_DIR"/logs/check.*.log "$RUN_DIR"/logs/collect.*.log 2>/dev/null | sed -n 's/^problem: //p' | sort -u | head -n 3 | paste -sd '|')"
+  fi
+  event container_ready
+  read -r _ _ FIRST_ADDRESS _ <"$RUN_DIR/nodes.txt"
+}
+
+# --- steps ---------------------------------------------------------------------------------------------------------
+
+start_step() { # start_step NAME FIRST_NODE NODES COMMAND...: one process per node, inside the container
+  launch "$1" "$2" "$3" "${ENTER[@]}" "${@:4}"
+}
+
+launch() { # launch NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...
+  local name=$1 nodes
+  nodes=$(IFS=, && echo "${HOSTS[*]:$2:$3}")
+  "${SRUN[@]}" --nodes="$3" --ntasks="$3" --nodelist="$nodes" --job-name="$name" --output="$RUN_DIR/logs/$name.%t.log" "${@:4}" </dev/null &
+  STEPS[$name]=$!
+  event step_started "\"step\": \"$name\""
+}
+
+start_workers() { # start_workers ROLE WORKERS FIRST_NODE NODES_PER_WORKER WORKERS_PER_NODE
+  local worker first group
+  for ((worker = 0; worker < $2; worker++)); do
+    group=$((worker / $5)) # workers that share a node, or the one that fills nodes
+    first=$(($3 + group * $4))
+    start_step "$1-$worker" "$first" "$4" bash "$BUNDLE/$1.sh" "$worker" "$first"
+  done
+}
+
+start_discovery() { # start_discovery ETCD_PORT ETCD_PEER_PORT NATS_PORT: how processes find each other; services on the first node
+  export DYN_REQUEST_PLANE=tcp DYN_EVENT_PLANE=zmq DYN_DISCOVERY_BACKEND=${DISCOVERY:-etcd}
+  if [[ $DYN_DISCOVERY_BACKEND == file ]]; then
+    export DYN_FILE_KV=$RUN_DIR/discovery
+  else
+    local port=$(($1 + PORT_OFFSET))
+    export ETCD_ENDPOINTS=http://$FIRST_ADDRESS:$port
+    launch etcd 0 1 bash "$LIB/etcd.sh" "$FIRST_ADDRESS" "$port" $(($2 + PORT_OFFSET))
+    await etcd "$port"
+  fi
+  if [[ -n ${NATS_SERVER_BIN:-} ]]; then
+    local port=$(($3 + PORT_OFFSET))
+    launch nats 0 1 "$NATS_SERVER_BIN" --addr "$FIRST_ADDRESS" --port "$port"
+    await nats "$port"
+    export DYN_EVENT_PLANE=nats NATS_SERVER=nats://$FIRST_ADDRESS:$port
+  fi
+}
+
+await() { # await STEP PORT: until a service on the first node takes connections
+  local i
+  for ((i = 0; i < 300; i++)); do
+    ! (: <"/dev/tcp/$FIRST_ADDRESS/$2") 2>/dev/null || return 0
+    kill -0 "${STEPS[$1]}" 2>/dev/null || break
+    sleep 0.1
+  done
+  end step_ended 1 "$1" "$1 does not answer on $FIRST_ADDRESS:$2; see logs/$1.0.log"
+}
+
+serve() { # the job's life from here: every step's end but the probe's success is a failure, 0 included
+  local name code left
+  while true; do
+    for name in "${!STEPS[@]}"; do
+      ! kill -0 "${STEPS[$name]}" 2>/dev/null || continue
+      wait "${STEPS[$name]}"
+      code=$?
+      unset "STEPS[$name]"
+      event step_ended "\"step\": \"$name\", \"code\": $code"
+      case $name:$code in
+        probe:0) READY=true ;;
+        probe:5) end deadline 5 probe "not READY within $READY_TIMEOUT_S s" ;;
+        *) end step_ended 1 "$name" "$name ended with code $code; see logs/$name.*.log" ;;
+      esac
+    done
+    left=$((END_TIME - RESERVE_S - $(date +%s)))
+    if ((left <= 0)); then
+      [[ $READY == true ]] && end served 0
+      end deadline 5 "" "the time limit is near and the endpoint is not READY"
+    fi
+    sleep 0.5 &
+    wait $! # a trap runs at once when wait is interrupted
+  done
+}

@@ -1,0 +1,211 @@
+"""Cluster profiles: what they may hold, and what follows from them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recipegen.clusters import (
+    ClusterProfile,
+    load_profile,
+    local_profile,
+    parse_profile,
+    profile_folders,
+    profile_from_json,
+    profile_to_json,
+    resolve_profile,
+    sbatch_options,
+    site_env,
+    slurm_time,
+)
+from recipegen.errors import InputError
+from recipegen.model import Directives
+
+HEAD = "schema: recipegen-cluster/v1\nname: oslo\nscheduler: slurm\nrun_root: /lustre/team/runs\n"
+DIRECTIVES = Directives(nodes=4, tasks_per_node=1, time_limit_s=3600, gpus_per_node=4, segment=4)
+LOCAL = local_profile(run_root="/state/runs", path_prefix="/venv/bin")
+DOCUMENTED = (Path(__file__).parents[2] / "docs/reference/cluster-profile.md").read_text().split("```yaml\n")[1].split("```")[0]
+
+
+def profile(extra: str = "") -> ClusterProfile:
+    return parse_profile(HEAD + extra, "oslo.yaml")
+
+
+def source_of(env: bytes, *names: str) -> list[str]:
+    """What bash makes of a site.env."""
+    quoted = " ".join(f'"${{{name}-unset}}"' for name in names)
+    script = f"set -eu; . /dev/stdin; printf '%s\\0' {quoted}"
+    done = subprocess.run(["bash", "-c", script], input=env, capture_output=True, check=True)
+    assert done.stderr == b""
+    return done.stdout.decode().split("\0")[:-1]
+
+
+def test_the_documented_profile_is_read_as_documented() -> None:
+    oslo = parse_profile(DOCUMENTED, "oslo.yaml")
+    assert (oslo.account, oslo.partition, oslo.qos, oslo.container) == ("team", "gb300", None, "pyxis")
+    assert oslo.sbatch == {"mem": "0", "comment": "p/d"}
+    assert oslo.model("Inferact/Qwen3.8-2.4T-A95B-NVFP4") == "/models/qwen3.8-nvfp4"
+    assert oslo.model("Qwen/Qwen3-0.6B") == "Qwen/Qwen3-0.6B"
+    assert (oslo.ready_timeout_s, oslo.reserve_s, oslo.etcd) == (7200, 60, "/opt/etcd/bin/etcd")
+
+
+def test_a_profile_survives_json() -> None:
+    for one in (parse_profile(DOCUMENTED, "oslo.yaml"), profile(), LOCAL):
+        assert profile_from_json(json.loads(json.dumps(profile_to_json(one)))) == one
+
+
+def test_a_profile_of_a_later_version_stays_readable_but_not_a_broken_one() -> None:
+    data = profile_to_json(LOCAL)
+    assert profile_from_json({**data, "news": 1}) == LOCAL
+    for broken in ({}, {**data, "run_root": None}, {**data, "mounts": "x"}, {**data, "models": []}):
+        with pytest.raises(InputError, match="not a profile"):
+            profile_from_json(broken)
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ("colour: red\n", r"oslo.yaml:5:1: .*colour"),
+        ('account: "a\\nb"\n', r"oslo.yaml:5:10: .*U\+000A"),
+        ('environment: {X: "a\\u202eb"}\n', r"U\+202E"),
+        ('environment: {"$(id)": a}\n', "not the name of an environment variable"),
+        ('environment: {"A;B": a}\n', "not the name of an environment variable"),
+        ("environment: {MODEL: a}\n", "profile's key 'models'"),
+        ("environment: {PATH: a}\n", "path_prefix"),
+        ("environment: {SLURM_CONF: a}\n", "belongs to"),
+        ("environment: {A: true}\n", "environment"),
+        ("account: '$(id)'\n", "no name that Slurm knows"),
+        ("account: --help\n", "no name that Slurm knows"),
+        ("sbatch: {time: '1:00:00'}\n", "submit --time"),
+        ("sbatch: {nodes: 3}\n", "topologies of the matrix"),
+        ("sbatch: {tim: '1:00:00'}\n", "may read it as 'time'"),
+        ("sbatch: {segment: 4}\n", "slurm.segment"),
+        ("sbatch: {gres: 'gpu:4'}\n", "slurm.gpus"),
+        ("sbatch: {account: x}\n", "key of its own"),
+        ("sbatch: {array: 0-3}\n", "needs it as it is"),
+        ("sbatch: {'N': 3}\n", "long name in lower case"),
+        ("sbatch: {'mem=0 --wrap': x}\n", "long name in lower case"),
+        ("sbatch: {exclusive: false}\n", "sbatch"),
+        ("srun: ['--mpi=pmix --nodes=1']\n", "without blanks"),
+        ("srun: ['-N1']\n", "--key=value"),
+        ("srun: ['--nodelist=a']\n", "gives '--nodelist'"),
+        ("srun: ['--out=x']\n", "gives '--output'"),
+        ("container: {runtime: docker}\n", "docker"),
+        ("container: {mounts: ['/a,/b:/c']}\n", "not a mount"),
+        ("deadlines: {ready: 2h}\n", "seconds or H:MM:SS"),
+        ("deadlines: {ready: 0}\n", "out of range"),
+        ("port_offset: 99999\n", "0 to 20000"),
+        ("path_prefix: bin\n", "not an absolute path"),
+        ("network_interface: 'eth0; id'\n", "not a name"),
+        ("transport: {type: ssh}\n", "ssh"),
+    ],
+)
+def test_what_a_profile_may_not_hold(extra: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        profile(extra)
+
+
+@pytest.mark.parametrize("run_root", ["runs", "/a/../b", "/a:b", "/a,b", "/", "'/a\\b'"])
+def test_a_run_root_that_cannot_work(run_root: str) -> None:
+    with pytest.raises(InputError):
+        parse_profile(HEAD.replace("/lustre/team/runs", run_root), "oslo.yaml")
+
+
+def test_all_problems_come_at_once_with_their_places() -> None:
+    with pytest.raises(InputError) as caught:
+        profile("sbatch: {time: 1, mem: '0'}\ncontainer: {runtime: docker}\ncolour: red\n")
+    assert [problem.source.line for problem in caught.value.problems] == [5, 6, 7]
+
+
+def test_local_takes_no_container() -> None:
+    with pytest.raises(InputError, match="runs no containers"):
+        parse_profile(HEAD.replace("slurm", "local", 1) + "container: {runtime: pyxis}\n", "oslo.yaml")
+
+
+def test_site_env_is_sorted_and_complete() -> None:
+    text = site_env(parse_profile(DOCUMENTED, "o"), image="vllm/vllm-openai:nightly-a9a1...", repo="Inferact/Qwen3.8-2.4T-A95B-NVFP4").decode()
+    assert text == (
+        "# What cluster oslo adds to the bundle; written by recipegen submit.\n"
+        "CONTAINER_IMAGE=/lustre/images/vllm.sqsh\n"
+        "CONTAINER_MOUNTS=/lustre/models:/models:ro\n"
+        "CONTAINER_RUNTIME=pyxis\n"
+        "DISCOVERY=etcd\n"
+        "ETCD=/opt/etcd/bin/etcd\n"
+        "FRONTEND_HOST=0.0.0.0\n"
+        "HF_HOME=/lustre/hf\n"
+        "MODEL=/models/qwen3.8-nvfp4\n"
+        "READY_TIMEOUT_S=7200\n"
+        "RESERVE_S=60\n"
+        "RUN_ROOT=/lustre/team/runs\n"
+    )
+
+
+def test_a_hub_id_without_a_path_keeps_its_pin() -> None:
+    assert b"MODEL" not in site_env(profile(), image="i", repo="Qwen/Qwen3-0.6B")
+
+
+def test_values_reach_the_shell_unharmed() -> None:
+    hostile = "a'b\"c $(id) `id` \\ $HOME ; # ~ *"
+    one = replace(LOCAL, run_root="/a b'c", environment={"X": hostile, "EMPTY": ""}, srun=("--mpi=pmix", "--propagate=NONE"), port_offset=0)
+    names = ("X", "EMPTY", "RUN_ROOT", "SRUN_OPTIONS", "PORT_OFFSET", "NETWORK_INTERFACE", "PATH_PREFIX", "ETCD", "CONTAINER_IMAGE")
+    values = [hostile, "", "/a b'c", "--mpi=pmix --propagate=NONE", "0", "lo", "/venv/bin", "unset", "unset"]
+    assert source_of(site_env(one, image="i", repo="r"), *names) == values
+
+
+def test_sbatch_options_of_a_new_and_an_old_site() -> None:
+    new = profile("account: team\npartition: gb300\nsbatch: {mem: '0', contiguous: true}\n")
+    assert sbatch_options(new, DIRECTIVES, run_dir="/runs/a%b", run_id="a%b") == (
+        "--account=team",
+        "--partition=gb300",
+        "--gpus-per-node=4",
+        "--segment=4",
+        "--chdir=/runs/a%b",
+        "--output=/runs/a%%b/slurm-%j.out",
+        "--comment=a%b",
+        "--contiguous",
+        "--mem=0",
+    )
+    old = profile("slurm: {segment: false, gpus: gres}\nsbatch: {comment: ours}\nqos: high\nreservation: r1\n")
+    options = sbatch_options(old, DIRECTIVES, run_dir="/r", run_id="r", time_limit_s=5400)
+    assert options == (
+        "--qos=high",
+        "--reservation=r1",
+        "--gres=gpu:4",
+        "--time=01:30:00",
+        "--chdir=/r",
+        "--output=/r/slurm-%j.out",
+        "--comment=ours",
+    )
+    assert sbatch_options(LOCAL, DIRECTIVES, run_dir="/r", run_id="r") == ("--chdir=/r", "--output=/r/slurm-%j.out", "--comment=r")
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(1, "00:01:00"), (60, "00:01:00"), (61, "00:02:00"), (86400, "1-00:00:00"), (90061, "1-01:02:00")])
+def test_time_limits(seconds: int, text: str) -> None:
+    assert slurm_time(seconds) == text
+
+
+def test_profiles_are_found_by_name_in_order(tmp_path: Path) -> None:
+    folders = profile_folders({"RECIPEGEN_CLUSTERS": f"{tmp_path}/own", "HOME": f"{tmp_path}/home"}, str(tmp_path))
+    assert folders == (f"{tmp_path}/clusters", f"{tmp_path}/own", f"{tmp_path}/home/.config/recipegen/clusters")
+    assert profile_folders({"XDG_CONFIG_HOME": "/x"}, "/w") == ("/w/clusters", "/x/recipegen/clusters")
+    for number, folder in enumerate(folders[1:]):
+        Path(folder).mkdir(parents=True)
+        Path(folder, "oslo.yaml").write_text(HEAD + f"account: a{number}\n")
+    assert resolve_profile("oslo", folders=folders, local=LOCAL).account == "a0"
+    assert resolve_profile(f"{folders[2]}/oslo.yaml", folders=(), local=LOCAL).account == "a1"
+    assert resolve_profile("local", folders=folders, local=LOCAL) is LOCAL
+    with pytest.raises(InputError, match="no cluster profile 'osol'") as caught:
+        resolve_profile("osol", folders=folders, local=LOCAL)
+    assert "did you mean 'oslo'?" in caught.value.hint
+
+
+def test_a_profile_is_called_as_its_file(tmp_path: Path) -> None:
+    (tmp_path / "bergen.yaml").write_text(HEAD)
+    with pytest.raises(InputError, match="calls itself 'oslo'; expected 'bergen'"):
+        resolve_profile("bergen", folders=[str(tmp_path)], local=LOCAL)
+    with pytest.raises(InputError, match="cannot be read: no such file"):
+        load_profile(str(tmp_path / "none.yaml"))

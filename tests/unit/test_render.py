@@ -1,0 +1,106 @@
+"""Bundles: the same bytes everywhere, clean shell, manifests that hold, nothing of the world in them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipegen.leaf import leaf_files, write
+from recipegen.model import Placeholder
+from recipegen.pipeline import render_plans
+from recipegen.render import format_duration, quote_word
+from tests.support import LEAF, ROOT, agg_point, matrix_of, plan_one, published_plans
+
+SHAPES = ("4xTP1", "3xTP2DP2", "1xTP1PP6", "1xTP1PP8", "1xTP8DP2", "1xDP16", "1xTP2DP8", "1xTEP16")
+
+
+def every_bundle() -> dict[str, bytes]:
+    plans = [*published_plans(), *(plan_one(matrix_of(agg_point(shape))) for shape in SHAPES)]
+    return leaf_files(render_plans(plans))
+
+
+def test_the_committed_bundles_are_what_the_matrix_renders() -> None:
+    for name, data in leaf_files(render_plans(published_plans())).items():
+        assert (LEAF / name).read_bytes() == data, f"{name} is stale: make render"
+
+
+def test_shellcheck_and_bash_find_nothing_in_any_script(tmp_path: Path) -> None:
+    files = every_bundle() | {f"sim/{name}": data for name, data in leaf_files(render_plans(published_plans(simulate=True))).items()}
+    write(tmp_path, files)
+    scripts = [str(tmp_path / name) for name in files if name.endswith((".sh", ".sbatch"))]
+    assert len(scripts) > 60
+    shellcheck = Path(sys.executable).parent / "shellcheck"
+    found = subprocess.run([shellcheck, "-x", "-S", "style", *scripts], capture_output=True, text=True, check=False)
+    assert found.stdout == ""
+    assert found.returncode == 0
+    for script in scripts:
+        subprocess.run(["bash", "-n", script], check=True)
+
+
+def test_rendering_is_the_same_in_another_process_whatever_its_surroundings(tmp_path: Path) -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from tests.unit.test_render import digest_of_all; print(digest_of_all())"
+    env = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C", "USER": "somebody", "SLURM_JOB_ID": "5"}
+    other = subprocess.run([sys.executable, "-c", code, str(ROOT)], env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == digest_of_all()
+
+
+def digest_of_all() -> str:
+    files = leaf_files(render_plans(published_plans()))
+    return hashlib.sha256(b"".join(name.encode() + data for name, data in sorted(files.items()))).hexdigest()
+
+
+def test_a_manifest_names_every_file_and_sha256sum_agrees(tmp_path: Path) -> None:
+    (bundle,) = render_plans(published_plans()[:1])
+    write(tmp_path, leaf_files([bundle]))
+    folder = tmp_path / bundle.point
+    lines = (folder / "MANIFEST").read_text().splitlines()
+    assert lines[0] == "recipegen-bundle 1"
+    assert re.fullmatch(r"recipe [0-9a-f]{64}", lines[1])
+    named = {line.split("  ")[1] for line in lines[2:]}
+    assert named == {name for name in bundle.files if name != "MANIFEST"} | {f"../{name}" for name in bundle.shared}
+    sums = "\n".join(lines[2:]) + "\n"
+    subprocess.run(["sha256sum", "--check", "--quiet", "--strict"], input=sums, text=True, cwd=folder, check=True)
+
+
+def test_a_simulated_bundle_differs_in_its_engines_and_plan_only() -> None:
+    real = leaf_files(render_plans(published_plans()))
+    simulated = leaf_files(render_plans(published_plans(simulate=True)))
+    assert {name for name in simulated if name not in real} == {name for name in simulated if name.startswith("simulation/")}
+    changed = {name.split("/")[1] for name in real if simulated[name] != real[name]}
+    assert changed == {"prefill.sh", "decode.sh", "plan.json", "MANIFEST"}
+
+
+def test_nothing_of_a_machine_is_in_a_bundle() -> None:
+    for name, data in leaf_files(render_plans(published_plans())).items():
+        text = data.decode()
+        assert str(ROOT) not in text, name
+        assert not re.search(r"\b\d{1,3}(\.\d{1,3}){3}\b", text.replace("0.0.0.0", "")), name
+        assert "account" not in text.lower(), name
+
+
+def test_derived_values_carry_their_derivation() -> None:
+    decode = (LEAF / "2xtp2dep4-1xtp4dep4-mtp-cc512/decode.sh").read_text()
+    assert "  --max-num-seqs 272 # 1024/4 + 16\n" in decode
+    assert "  --max-cudagraph-capture-size 1088 # 272 * (1 + 3)\n" in decode
+    assert "  --max-num-batched-tokens 1104 # 1088 + 16\n" in decode
+
+
+@pytest.mark.parametrize("text", ["a b", "$(id)", "`id`", "'", '"', "a\\b", "*", "~", "", "-x", "a=b;c", "{a,b}", "!!", "#x", "é"])
+def test_a_quoted_word_reaches_the_program_unchanged(text: str) -> None:
+    seen = subprocess.run(["bash", "-c", f"printf '%s' {quote_word(text)}"], capture_output=True, check=True)
+    assert seen.stdout.decode() == text
+
+
+def test_a_placeholder_becomes_its_variable() -> None:
+    assert quote_word(Placeholder("NODE_ADDRESS")) == '"$NODE_ADDRESS"'
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(3600, "1:00:00"), (5400, "1:30:00"), (59, "0:00:59"), (86400, "1-00:00:00"), (180_061, "2-02:01:01")])
+def test_durations_as_slurm_reads_them(seconds: int, text: str) -> None:
+    assert format_duration(seconds) == text
