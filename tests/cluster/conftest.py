@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+from tests.cluster.jobs import Site
 from tests.cluster.slurm_cluster import ClusterError, SlurmCluster, Version, install, last_line, unavailable_reason
 
 
@@ -24,6 +28,31 @@ def old_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmClust
     require("22.05")
     with SlurmCluster.up(3, base=tmp_path_factory.mktemp("slurm22"), version="22.05") as up:
         yield up
+
+
+@pytest.fixture
+def site(cluster: SlurmCluster, tmp_path: Path) -> Iterator[Site]:
+    """A user of the present-day cluster, which is quiet again when the test has ended."""
+    require_services()
+    here = Site(cluster, tmp_path, {"segment": True, "gpus": "gpus-per-node"})
+    yield here
+    here.leave()
+
+
+@pytest.fixture
+def old_site(old_cluster: SlurmCluster, tmp_path: Path) -> Iterator[Site]:
+    """A user of the old site."""
+    require_services()
+    here = Site(old_cluster, tmp_path, {"segment": False, "gpus": "gres"})
+    yield here
+    here.leave()
+
+
+def require_services() -> None:
+    """Skips, as `require` does, where jobs would lack what they run."""
+    missing = [*([] if shutil.which("etcd") else ["etcd"]), *([] if find_spec("dynamo") else ["Dynamo (the extra recipegen[sim])"])]
+    if missing:
+        (pytest.fail if os.environ.get("RECIPEGEN_REQUIRE_SLURM") else pytest.skip)(f"not installed: {', '.join(missing)}")
 
 
 def require(version: Version) -> None:

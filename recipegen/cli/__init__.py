@@ -1,0 +1,106 @@
+"""The command line: finds the verb, runs it, and turns what it raises into words and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from recipegen import __version__
+from recipegen.errors import InputError, RecipegenError, near_match
+
+VERBS = {
+    "render": "Write the bundles of a matrix, or check that they are fresh.",
+    "plan": "Show nodes, processes, ports and commands of a point.",
+    "submit": "Submit a bundle to a cluster.",
+    "status": "Show the runs, or one run.",
+    "watch": "Follow a run until it is ready or has ended.",
+    "wait": "Wait until a run is ready or has ended.",
+    "cancel": "End a run.",
+}
+"""Every verb and what it does; `recipegen.cli.<verb>` holds its `command`, and is imported when it runs."""
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class VerbGroup(click.Group):
+    """Imports a verb's module only to run it: `--help` and completion stay quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"recipegen.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name in VERBS or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        raise InputError(f"no such verb: {name!r}", hint=near_match(name, VERBS) or "`recipegen --help` lists the verbs")
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401  # click's signature
+        """Run the verb; a reader that went away (`| head`) is no error of ours."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is still buffered must not be tried again at exit: https://docs.python.org/3/library/signal.html#note-on-sigpipe
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(BROKEN_PIPE)
+        return result
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> NoReturn:  # noqa: ANN401
+        """Run and exit; the one place that catches."""
+        extra["standalone_mode"] = False
+        try:
+            result = super().main(args, *more, **extra)
+        except RecipegenError as error:
+            _explain(error)
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            _explain_usage(error)
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(INTERRUPTED)
+        sys.exit(result if isinstance(result, int) else 0)
+
+
+@click.group(cls=VerbGroup, name="recipegen", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="recipegen", message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """From a topology matrix to a measured, disaggregated vLLM/Dynamo endpoint on Slurm."""
+    from recipegen.cli.connect import Session  # not for --help
+
+    ctx.obj = ctx.obj or Session.of_process(os.environ, terminal=sys.stdout.isatty())
+    if ctx.obj.environ.get("NO_COLOR"):
+        ctx.color = False
+
+
+def _explain(error: RecipegenError) -> None:
+    """Say what is wrong, problem by problem, and what to do next; on standard error."""
+    problems = error.problems if isinstance(error, InputError) else ()
+    for text in map(str, problems or (error,)):
+        click.echo(f"error: {text}", err=True)
+    if error.hint:
+        click.echo(f"hint: {error.hint}", err=True)
+
+
+def _explain_usage(error: click.ClickException) -> None:
+    """Say what click found wrong, as we say things."""
+    click.echo(f"error: {error.format_message()}", err=True)
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        click.echo(f"hint: `{context.command_path} --help` tells how it is used", err=True)

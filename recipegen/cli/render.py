@@ -1,0 +1,61 @@
+"""`recipegen render`: write the bundles of a matrix, or check that they are fresh."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from recipegen.errors import DifferencesFound, InputError
+from recipegen.leaf import Differences, compare, find_matrices, leaf_files, read_matrix, remove, write
+
+
+@click.command(name="render", short_help="Write the bundles of a matrix, or check that they are fresh.")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--point", help="Only this point.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write below this folder instead of beside the matrix.")
+@click.option("--simulate", is_flag=True, help="Mockers in the place of the engines; needs --out, and is never committed.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 and say what is stale, missing or orphaned.")
+@click.option("--clean", is_flag=True, help="Also remove what no point of the matrix makes.")
+def command(path: Path, point: str | None, out: Path | None, simulate: bool, check: bool, clean: bool) -> None:
+    """Render the bundles of PATH: a matrix file, a leaf folder, or a tree of them."""
+    if simulate and out is None:
+        raise InputError("--simulate needs --out: a simulated bundle is never committed")
+    if check and clean:
+        raise InputError("--check changes nothing, --clean removes: choose one")
+    matrices = find_matrices(path)
+    found = [_render_leaf(matrix, _target(matrix, path, out), point, simulate=simulate, check=check, clean=clean) for matrix in matrices]
+    if check and any(found):
+        raise DifferencesFound("the bundles are not what the matrix renders", hint=f"recipegen render {path}")
+
+
+def _target(matrix: Path, root: Path, out: Path | None) -> Path:
+    if out is None:
+        return matrix.parent
+    return out / matrix.parent.relative_to(root) if root.is_dir() else out
+
+
+def _render_leaf(matrix: Path, leaf: Path, point: str | None, *, simulate: bool, check: bool, clean: bool) -> Differences:
+    from recipegen.pipeline import plan_matrix, render_plans
+
+    plans = plan_matrix(read_matrix(matrix), str(matrix), points=[point] if point else [], simulate=simulate)
+    for warning in (w for plan in plans for w in plan.warnings):
+        click.echo(f"warning: {warning}", err=True)
+    files = leaf_files(render_plans(plans))
+    differences = compare(leaf, files, only_point=point)
+    if not check:
+        write(leaf, {name: files[name] for name in (*differences.stale, *differences.missing)})
+        if clean:
+            remove(leaf, differences.orphaned)
+    _report(leaf, differences, check=check, clean=clean, count=len(plans))
+    return differences
+
+
+def _report(leaf: Path, differences: Differences, *, check: bool, clean: bool, count: int) -> None:
+    verbs = {"stale": "updated", "missing": "written", "orphaned": "removed" if clean else "orphaned"}
+    for what, name in differences.lines():
+        click.echo(f"{what if check else verbs[what]}: {leaf / name}")
+    if differences.orphaned and not (clean or check):
+        click.echo("hint: --clean removes what is orphaned", err=True)
+    if not differences:
+        click.echo(f"{leaf}: {count} {'bundle is' if count == 1 else 'bundles are'} up to date", err=True)

@@ -1,0 +1,114 @@
+"""`recipegen submit`: hand one bundle to a cluster, exactly as it was reviewed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from recipegen.cli.connect import Session
+from recipegen.cli.follow import Goal, conclude, detachable, follow, parse_seconds, shown
+from recipegen.clusters import ClusterProfile, local_profile, profile_folders, profile_to_json, resolve_profile
+from recipegen.errors import InputError
+from recipegen.leaf import compare, find_matrices, leaf_files, read_matrix
+from recipegen.lifecycle.tracker import Tracker
+from recipegen.model import Bundle, LaunchPlan
+from recipegen.runs import new_run_id
+from recipegen.submission import Prepared, prepare, submit
+
+
+@click.command(name="submit", short_help="Submit a bundle to a cluster.")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--point", required=True, help="The point to submit.")
+@click.option("--cluster", default="local", show_default=True, help="A cluster profile: its name or its file; `local` needs no Slurm.")
+@click.option("--simulate", is_flag=True, help="Mockers in the place of the engines: the same job without GPUs.")
+@click.option("--time", "limit", help="Another time limit than the recipe's, H:MM:SS; recorded with the run.")
+@click.option("--watch", is_flag=True, help="Follow the run until it is READY.")
+@click.option("--dry-run", is_flag=True, help="Write and run nothing; print every file and command.")
+@click.option("--format", "output", default="text", type=click.Choice(["text", "json"]), help="With --watch: text, or one JSON object a change.")
+@click.pass_obj
+def command(
+    session: Session, path: Path, point: str, cluster: str, simulate: bool, limit: str | None, watch: bool, dry_run: bool, output: str
+) -> None:
+    """Submit one point of PATH, a matrix file or a leaf folder, and print the run's id."""
+    plan, bundle = _reviewed(path, point, simulate=simulate)
+    profile = _profile(session, cluster)
+    time_limit_s = None if limit is None else _limit(limit, profile)
+    now = session.clock.now()
+    prepared = prepare(
+        plan,
+        bundle,
+        profile,
+        run_id=new_run_id(point, now, secrets.token_hex(2)),
+        now=now,
+        profile_json=profile_to_json(profile),
+        time_limit_s=time_limit_s,
+    )
+    if dry_run:
+        _print_dry_run(prepared, profile)
+        return
+    machine = session.connect(prepared.record.cluster, profile.scheduler)
+    record = submit(prepared, machine.transport, machine.scheduler, session.index, now=session.clock.now())
+    click.echo(f"submitted job {record.job} to {profile.name}; run folder {record.run_dir}", err=True)
+    if not watch:
+        click.echo(record.id)
+        return
+    click.echo(f"run {record.id}", err=True)
+    tracker = Tracker([record], machine.transport, machine.scheduler, session.clock)
+    with detachable(record), shown(session, output) as show:
+        last = follow(tracker, Goal.READY.reached, deadline=None, show=show)
+    conclude(Goal.READY, last)
+
+
+def _reviewed(path: Path, point: str, *, simulate: bool) -> tuple[LaunchPlan, Bundle]:
+    """The plan and the bundle as committed; a bundle that is not what the matrix renders is no reviewed one."""
+    from recipegen.pipeline import plan_matrix, render_plans
+
+    matrices = find_matrices(path)
+    if len(matrices) > 1:
+        raise InputError(f"{path} holds {len(matrices)} matrices; name the leaf folder of one")
+    leaf = matrices[0].parent
+    (plan,) = plan_matrix(read_matrix(matrices[0]), str(matrices[0]), points=[point], simulate=simulate)
+    (bundle,) = render_plans([plan])
+    if not simulate and (differences := compare(leaf, leaf_files([bundle]), only_point=point)):
+        listed = ", ".join(f"{what} {name}" for what, name in differences.lines()[:5])
+        raise InputError(f"the bundle in {leaf} is not what its matrix renders: {listed}", hint=f"recipegen render {path}, and have it reviewed")
+    return plan, bundle
+
+
+def _profile(session: Session, cluster: str) -> ClusterProfile:
+    local = local_profile(run_root=_local_runs(session.environ), path_prefix=str(Path(sys.executable).parent))
+    profile = resolve_profile(cluster, folders=profile_folders(session.environ, os.getcwd()), local=local)
+    return replace(profile, run_root=os.path.abspath(profile.run_root))
+
+
+def _local_runs(environ: Mapping[str, str]) -> str:
+    state = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or "/", ".local/state")
+    return os.path.join(state, "recipegen", "local")
+
+
+def _limit(text: str, profile: ClusterProfile) -> int:
+    seconds = int(parse_seconds(text))
+    if seconds <= profile.reserve_s:
+        raise InputError(f"--time {text} leaves nothing beside the reserve of {profile.reserve_s} s for the tear-down")
+    return seconds
+
+
+def _print_dry_run(prepared: Prepared, profile: ClusterProfile) -> None:
+    submission, record = prepared.submission, prepared.record
+    click.echo(f"# run {record.id} on {profile.name}, bundle {record.digest}")
+    click.echo(f"mkdir {shlex.quote(record.run_dir)}")
+    for name, data in prepared.files.items():
+        click.echo(f"write {shlex.quote(name)}  # {len(data)} bytes")
+    click.echo(f"write {shlex.quote(record.paths.record)}")
+    click.echo(f"\n# {record.paths.site_env}")
+    click.echo(prepared.files[record.paths.site_env].decode(), nl=False)
+    program = ["sbatch", "--parsable"] if profile.scheduler == "slurm" else ["bash"]
+    options = submission.options if profile.scheduler == "slurm" else ()
+    click.echo("\n" + shlex.join([*program, *options, submission.script, *submission.args]))

@@ -1,0 +1,1 @@
+"""Following a run from submission to its end."""

@@ -1,0 +1,72 @@
+"""Speed and memory as ratios within one run: `make bench`. Nothing here fails; CI does not time anything."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from recipegen.pipeline import plan_matrix, render_plans
+from tests.support import LEAF, MINIMAL
+
+REPEATS = 5
+CLI = [sys.executable, "-m", "recipegen"]
+
+
+def main() -> None:
+    python = seconds_of([sys.executable, "-c", "pass"])
+    print(f"bare python                      {python * 1000:7.0f} ms   1.0 x")
+    for label, command in {
+        "recipegen --help": [*CLI, "--help"],
+        "render --check of the leaf": [*CLI, "render", "--check", str(LEAF)],
+        "plan of the leaf": [*CLI, "plan", str(LEAF)],
+        "status, no runs": [*CLI, "status"],
+    }.items():
+        spent = seconds_of(command)
+        print(f"{label:32} {spent * 1000:7.0f} ms {spent / python:5.1f} x")
+    text = (LEAF / "matrix.yaml").read_bytes()
+    plans = plan_matrix(text, "matrix.yaml")
+    print(f"plan of eight points, in process {timed(lambda: plan_matrix(text, 'matrix.yaml')) * 1000:7.1f} ms")
+    print(f"render of eight, in process      {timed(lambda: render_plans(plans)) * 1000:7.1f} ms")
+    linearity()
+    print(f"peak memory of this process      {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:7.0f} MiB")
+
+
+def linearity() -> None:
+    """Time per point should not grow with the number of points."""
+    base = None
+    for count in (100, 1_000, 10_000):
+        text = many_points(count)
+        per_point = timed(lambda text=text: plan_matrix(text, "matrix.yaml"), repeats=1) / count
+        base = base or per_point
+        print(f"plan of {count:6} points             {per_point * 1e6:7.0f} us a point {per_point / base:5.2f} x")
+
+
+def many_points(count: int) -> bytes:
+    lines = (f'  - {{agg: TP8, concurrency: [{n}], time_limit: "1:00:00"}}\n' for n in range(1, count + 1))
+    return (MINIMAL + "".join(lines)).encode()
+
+
+def timed(action: Callable[[], object], *, repeats: int = REPEATS) -> float:
+    spent = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        spent.append(time.perf_counter() - start)
+    return statistics.median(spent)
+
+
+def seconds_of(command: list[str]) -> float:
+    with TemporaryDirectory() as state:
+        return timed(lambda: subprocess.run(command, env={"XDG_STATE_HOME": state}, check=True, capture_output=True))
+
+
+if __name__ == "__main__":
+    main()
