@@ -78,7 +78,7 @@ def local_profile(*, run_root: str, path_prefix: str) -> ClusterProfile:
         path_prefix=path_prefix,
         network_interface="lo",
         discovery="file",
-        frontend_host="127.0.0.1",
+        frontend_host="node",
         segment=False,
         gpus="none",
     )

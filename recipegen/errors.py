@@ -105,5 +105,5 @@ def near_match(word: str, candidates: Iterable[str]) -> str:
     return f"did you mean '{found[0]}'?" if found else ""
 
 
-def _order(problem: Problem) -> Source:
-    return problem.source
+def _order(problem: Problem) -> tuple[Source, str]:
+    return problem.source, problem.message

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from recipegen.cli.table import print_rows
 from recipegen.lifecycle.states import Phase, RunState
 from recipegen.lifecycle.tracker import Change
 
@@ -88,15 +89,9 @@ def print_json(value: object) -> None:
 
 def print_table(changes: Sequence[Change], unread: Sequence[tuple[str, str]] = ()) -> None:
     """Print runs as aligned columns, newest first, and those that could not be read."""
-    rows = [(change.run.id, change.run.job or "-", change.state.phase.value, _age(change), explain_state(change.state)) for change in changes]
+    rows = [(change.run.id, change.run.job or "-", style_phase(change.state.phase), _age(change), explain_state(change.state)) for change in changes]
     rows += [(run_id, "-", "?", "-", text.splitlines()[0]) for run_id, text in unread]
-    heads = ("RUN", "JOB", "PHASE", "AGE", "DETAIL")
-    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(4)]
-    for row in [heads, *rows]:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        if row[2] in Phase.__members__:
-            cells[2] = style_phase(Phase(row[2]), widths[2])
-        click.echo("  ".join([*cells, row[4]]).rstrip())
+    print_rows(("RUN", "JOB", "PHASE", "AGE", "DETAIL"), rows)
 
 
 def print_run(change: Change) -> None:

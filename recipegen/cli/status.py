@@ -94,6 +94,6 @@ def _read_all(machine: Machine, entries: Sequence[IndexEntry], found: Found) -> 
     for entry in entries:
         try:
             records.append(read_run(machine.transport, entry.run_dir))
-        except RecipegenError as error:  # noqa: PERF203  # a file, not a row
+        except RecipegenError as error:
             found.unread.append((entry.id, str(error)))
     return records

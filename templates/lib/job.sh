@@ -1,8 +1,8 @@
 # What job.sbatch does, step by step. Sourced by it; runs on the batch host, outside any container.
 # shellcheck shell=bash
 
+RESTART=${SLURM_RESTART_COUNT:-0}
 declare -A STEPS=() # name of each running step -> process id of its srun
-READY=false         # whether the probe has seen the endpoint answer
 ENDED=false         # whether exit.json is written
 
 # --- markers -------------------------------------------------------------------------------------------------------
@@ -21,14 +21,19 @@ json_text() { # json_text TEXT: a JSON string without control characters
 end() { # end REASON CODE [STEP] [DETAIL]: tear down, say why, and exit
   trap '' TERM INT
   tear_down "$1"
-  local step=null
+  local step=null ready=false
   [[ -z ${3:-} ]] || step=$(json_text "$3")
+  ! is_ready || ready=true
   printf '{"job": "%s", "restart": %d, "time": %s, "code": %d, "reason": "%s", "step": %s, "ready": %s, "detail": %s}\n' \
-    "$SLURM_JOB_ID" "$RESTART" "$(date +%s.%3N)" "$2" "$1" "$step" "$READY" "$(json_text "${4:-}")" >"$RUN_DIR/.exit.json" &&
+    "$SLURM_JOB_ID" "$RESTART" "$(date +%s.%3N)" "$2" "$1" "$step" "$ready" "$(json_text "${4:-}")" >"$RUN_DIR/.exit.json" &&
     mv "$RUN_DIR/.exit.json" "$RUN_DIR/exit.json"
   ENDED=true
   echo "end: $1${3:+, step $3}${4:+, $4}"
   exit "$2"
+}
+
+is_ready() { # whether the probe has seen the endpoint answer since this start of the job
+  grep -qs "\"job\": \"$SLURM_JOB_ID\", \"restart\": $RESTART," "$RUN_DIR/endpoint.json"
 }
 
 tear_down() { # tear_down REASON: stop every step; TERM, then what is left by force
@@ -66,12 +71,16 @@ load_site() { # what the cluster adds
     echo "site: $file"
     return
   done
-  echo "no site.env: looked for ${RUN_DIR:+$RUN_DIR/site.env, }\$SITE_ENV, ${LIB%/*}/site.env and \$SLURM_SUBMIT_DIR/site.env" >&2
+  refuse_site "no site.env: looked for ${RUN_DIR:+$RUN_DIR/site.env, }\$SITE_ENV, ${LIB%/*}/site.env and \$SLURM_SUBMIT_DIR/site.env"
+}
+
+refuse_site() { # refuse_site WHY
+  [[ -z $RUN_DIR ]] || end site 1 "" "$1"
+  echo "$1" >&2
   exit 1
 }
 
 open_run() { # open_run TIME_LIMIT_S EXPECTED: the run folder, the deadline, and what every step inherits
-  RESTART=${SLURM_RESTART_COUNT:-0}
   [[ -n $RUN_DIR ]] || by_hand "$@"
   mkdir -p "$RUN_DIR/logs" "$RUN_DIR/nodes.d" || exit
   trap 'end cancelled 130' TERM INT
@@ -80,7 +89,8 @@ open_run() { # open_run TIME_LIMIT_S EXPECTED: the run folder, the deadline, and
   event job_started "\"nodes\": ${#HOSTS[@]}"
 
   RESERVE_S=${RESERVE_S:-60}
-  END_TIME=${SLURM_JOB_END_TIME:-$(($(date +%s) + $1))}
+  END_TIME=${SLURM_JOB_END_TIME:-$(SLURM_TIME_FORMAT=%s squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)} # unset before Slurm 23
+  [[ $END_TIME =~ ^[0-9]+$ ]] || END_TIME=$(($(date +%s) + $1))
   local left=$((END_TIME - RESERVE_S - $(date +%s)))
   READY_TIMEOUT_S=${READY_TIMEOUT_S:-7200}
   ((READY_TIMEOUT_S <= left)) || READY_TIMEOUT_S=$left
@@ -91,18 +101,22 @@ open_run() { # open_run TIME_LIMIT_S EXPECTED: the run folder, the deadline, and
     local mounts="$RUN_DIR:$RUN_DIR,${LIB%/*}:${LIB%/*}:ro"
     ENTER=(--container-name="recipegen-$SLURM_JOB_ID" --container-mounts="$mounts${CONTAINER_MOUNTS:+,$CONTAINER_MOUNTS}"
       --no-container-mount-home --no-container-entrypoint)
-    CREATE=(--container-image="${CONTAINER_IMAGE:?the site.env of a pyxis cluster names the image}")
+    [[ -n ${CONTAINER_IMAGE:-} ]] || refuse_site "site.env names no CONTAINER_IMAGE, which pyxis needs"
+    CREATE=(--container-image="$CONTAINER_IMAGE")
   fi
   unset NATS_SERVER # Dynamo 1.2 connects to NATS as soon as it is set
   export RUN_DIR BUNDLE LIB DIGEST RESTART READY_TIMEOUT_S MODEL=${MODEL:-}
 }
 
 by_hand() { # by_hand TIME_LIMIT_S EXPECTED: submitted without recipegen, so the run folder and its record are made here
-  RUN_DIR=${RUN_ROOT:?site.env names no RUN_ROOT}/$POINT-$SLURM_JOB_ID
+  [[ -n ${RUN_ROOT:-} ]] || refuse_site "site.env names no RUN_ROOT, below which the run folder is made"
+  RUN_DIR=$RUN_ROOT/$POINT-$SLURM_JOB_ID
   mkdir -p "$RUN_DIR" || exit
+  local simulate=false
+  ! grep -q '"engine": "mocker"' "$BUNDLE/plan.json" || simulate=true
   DIGEST=$(sha256sum <"$BUNDLE/MANIFEST" | cut -d ' ' -f 1)
-  printf '{"format": 1, "id": "%s", "point": "%s", "name": %s, "digest": "%s", "simulate": false, "created": %d, "run_dir": %s, "cluster": {}, %s}\n' \
-    "${RUN_DIR##*/}" "$POINT" "$(json_text "$SLURM_JOB_NAME")" "$DIGEST" "$(date +%s)" "$(json_text "$RUN_DIR")" \
+  printf '{"format": 1, "id": "%s", "point": "%s", "name": %s, "digest": "%s", "simulate": %s, "created": %d, "run_dir": %s, "cluster": {}, %s}\n' \
+    "${RUN_DIR##*/}" "$POINT" "$(json_text "$SLURM_JOB_NAME")" "$DIGEST" "$simulate" "$(date +%s)" "$(json_text "$RUN_DIR")" \
     "\"scheduler\": \"slurm\", \"job\": \"$SLURM_JOB_ID\", \"submitted\": $(date +%s), \"time_limit_s\": $1, \"ready_timeout_s\": ${READY_TIMEOUT_S:-7200}, \"expected\": $2" \
     >"$RUN_DIR/run.json"
   echo "run folder: $RUN_DIR"
@@ -118,10 +132,20 @@ check_nodes() { # what would otherwise fail an hour later fails now, on all node
   local collect=(--nodes=1 --ntasks=1 --nodelist="${HOSTS[0]}" --job-name=collect --output="$RUN_DIR/logs/collect.%t.log")
   if ! "${SRUN[@]}" "${check[@]}" "${CREATE[@]}" "${ENTER[@]}" bash "$LIB/python.sh" node_check.py check "$BUNDLE/plan.json" </dev/null ||
     ! "${SRUN[@]}" "${collect[@]}" "${ENTER[@]}" bash "$LIB/python.sh" node_check.py collect "$BUNDLE/plan.json" </dev/null; then
-    end node_check 1 check "$(cat "$RUN_DIR"/logs/check.*.log "$RUN_DIR"/logs/collect.*.log 2>/dev/null | sed -n 's/^problem: //p' | sort -u | head -n 3 | paste -sd '|')"
+    end node_check 1 check "$(complaints)"
   fi
   event container_ready
   read -r _ _ FIRST_ADDRESS _ <"$RUN_DIR/nodes.txt"
+}
+
+complaints() { # what the checks found, in one line; where none could run, what Slurm and pyxis said on the first node that failed
+  local found log
+  found=$(sed -n 's/^problem: //p' "$RUN_DIR"/logs/{check,collect}.*.log 2>/dev/null | sort -u | head -n 3)
+  for log in "$RUN_DIR"/logs/check.*.log; do
+    [[ -z $found ]] || break
+    found=$(sed -n 's/^slurmstepd[^ ]*: error: //p' "$log" | head -n 5)
+  done
+  paste -sd '|' <<<"$found"
 }
 
 # --- steps ---------------------------------------------------------------------------------------------------------
@@ -185,14 +209,14 @@ serve() { # the job's life from here: every step's end but the probe's success i
       unset "STEPS[$name]"
       event step_ended "\"step\": \"$name\", \"code\": $code"
       case $name:$code in
-        probe:0) READY=true ;;
+        probe:0) ;;
         probe:5) end deadline 5 probe "not READY within $READY_TIMEOUT_S s" ;;
         *) end step_ended 1 "$name" "$name ended with code $code; see logs/$name.*.log" ;;
       esac
     done
     left=$((END_TIME - RESERVE_S - $(date +%s)))
     if ((left <= 0)); then
-      [[ $READY == true ]] && end served 0
+      is_ready && end served 0
       end deadline 5 "" "the time limit is near and the endpoint is not READY"
     fi
     sleep 0.5 &

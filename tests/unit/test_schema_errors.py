@@ -88,7 +88,7 @@ def test_validate_returns_the_model() -> None:
     [
         ("nam: x\n", ["f:1:1: unknown key 'nam'; did you mean 'name'?"]),
         ("roles:\n  prefil: x\n  decode: z\n", ["f:2:3: roles: unknown key 'prefil'; did you mean 'prefill'?"]),
-        ("roles:\n  zzz: x\n", ["f:2:3: roles: unknown key 'zzz'; expected 'prefill' or 'decode'", "f:2:3: roles: missing key 'decode'"]),
+        ("roles:\n  zzz: x\n", ["f:2:3: roles: missing key 'decode'", "f:2:3: roles: unknown key 'zzz'; expected 'prefill' or 'decode'"]),
         (
             "points:\n  - {decode: x}\n  - prefill: 2\n",
             ["f:3:5: points[1]: missing key 'decode'", "f:3:14: points[1].prefill: expected a string, found the integer 2; put it in quotes"],

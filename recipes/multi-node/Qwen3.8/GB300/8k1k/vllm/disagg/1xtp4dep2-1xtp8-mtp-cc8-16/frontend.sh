@@ -10,6 +10,7 @@ place_process 0
 export DYN_SDK_DISABLE_ANSI_LOGGING=1
 export DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS=1 # else a tear-down waits 5 s
 
+[[ ${FRONTEND_HOST:-} != node ]] || FRONTEND_HOST=$NODE_ADDRESS
 args=(
   --http-host "${FRONTEND_HOST:-0.0.0.0}"
   --http-port $((20000 + PORT_OFFSET))
