@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -46,3 +48,11 @@ def plan_one(text: str, *, simulate: bool = False) -> LaunchPlan:
 def published_plans(*, simulate: bool = False) -> tuple[LaunchPlan, ...]:
     """Plans of the eight published points, in the matrix's order."""
     return tuple(plan_matrix((LEAF / "matrix.yaml").read_bytes(), "matrix.yaml", simulate=simulate))
+
+
+def soon(true: Callable[[], object], what: str, *, within_s: float = 20) -> None:
+    """Wait until something holds; fail, naming it, when it does not in time."""
+    until = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < until, f"not within {within_s} s: {what}"
+        time.sleep(0.1)

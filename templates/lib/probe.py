@@ -22,7 +22,8 @@ PROMPT = "Probe {}: name a few words that come to your mind."  # each differs, s
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         plan = json.load(file)
-    probe = Probe(plan, Markers(), deadline=time.monotonic() + float(os.environ["READY_TIMEOUT_S"]))
+    left = float(os.environ["READY_BY"]) - time.time()
+    probe = Probe(plan, Markers(), deadline=time.monotonic() + left)
     return 0 if probe.run() else 5
 
 

@@ -31,7 +31,7 @@ def until(look: Callable[[], _T | None], *, what: str, timeout: float = 30.0, pa
     deadline = time.monotonic() + timeout
     while True:
         seen = look()
-        if seen is not None and seen is not False:
+        if seen:
             return seen
         assert time.monotonic() < deadline, f"no {what} within {timeout:.0f} s"
         time.sleep(pause)
@@ -94,7 +94,14 @@ class Site:
         """Run a verb to its end; any other exit code than the expected one fails the test."""
         argv = [str(RECIPEGEN), *map(str, words)]
         done = subprocess.run(
-            argv, env={**self.env, **(env or {})}, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
+            argv,
+            env={**self.env, **(env or {})},
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
         assert code is None or done.returncode == code, f"{argv} ended with {done.returncode}\n{done.stdout}{done.stderr}"
         return done
@@ -119,6 +126,11 @@ class Site:
         found = re.search(r"^submitted job (\d+) to test; run folder (.+)$", told, re.MULTILINE)
         assert found, told
         return Run(self, Path(found[2]), found[1])
+
+    def runs(self) -> list[Run]:
+        """Runs whose submission is done."""
+        records = {path.parent: json.loads(path.read_text()) for path in self.run_root.glob("*/run.json")}
+        return [Run(self, folder, record["job"]) for folder, record in records.items() if record["job"]]
 
     def jobs(self) -> list[str]:
         """Jobs that have not ended."""
@@ -167,11 +179,13 @@ class Run:
     def steps(self) -> list[str]:
         return [event["step"] for event in self.events("step_started")]
 
-    def kill(self, role: str, number: int) -> None:
-        """Send a signal to the process of a role's only worker, as soon as it has written its marker."""
-        until(lambda: any(event["role"] == role for event in self.events("process_started")), what=f"{role} worker")
-        (worker,) = (task for task in tasks_on(self.site.cluster) if self.is_step(task.environ, f"{role}-0"))
-        os.kill(worker.pid, number)
+    def kill(self, step: str, number: int) -> None:
+        """Send a signal to the only task of a step, as soon as it is there; a worker, when it has written its marker."""
+        role = step.partition("-")[0]
+        if step != role:
+            until(lambda: any(event["role"] == role for event in self.events("process_started")), what=f"{step} about to start")
+        (task,) = (task for task in tasks_on(self.site.cluster) if self.is_step(task.environ, step))
+        os.kill(task.pid, number)
 
     def is_step(self, environ: Mapping[str, str], name: str) -> bool:
         """Whether a task belongs to a step of this job; srun names a step in its tasks' environment."""

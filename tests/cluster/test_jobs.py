@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.expect import assert_cancels, assert_marker, assert_refuses_what_is_too_long, assert_serves
 from tests.cluster.jobs import PAIR, Run, Site, small_leaf, until
 from tests.cluster.node_processes import Process, processes_on, tasks_on
-from tests.support import LEAF, ROOT
+from tests.support import LEAF
 
 # the first test of a run may have to install Slurm
 pytestmark = [pytest.mark.slurm, pytest.mark.sim, pytest.mark.timeout(900)]
@@ -30,7 +27,6 @@ PUBLISHED = {  # point -> prefill and decode instances that register: one for ea
 }
 IMAGE = "vllm/vllm-openai:v0.28.0"  # of the small leaf
 IN_CONTAINER = {"prefill-0", "decode-0", "frontend", "probe"}
-TOO_LONG = "word " * 20_000  # the workload's max_model_len is 10240
 
 
 def test_all_published_points_are_here() -> None:
@@ -55,53 +51,16 @@ def test_a_published_point_becomes_ready_answers_and_ends(site: Site, point: str
     assert_cancels(run)
 
 
-def assert_serves(status: dict[str, object]) -> None:
-    """A plain completion, counted by the metrics of a worker of each role, and a streamed one."""
-    asked = subprocess.run([sys.executable, ROOT / "docs/ask.py", json.dumps(status)], capture_output=True, text=True, timeout=60, check=False)
-    assert asked.returncode == 0, asked.stdout + asked.stderr
-    assert "usage:" in asked.stdout
-    assert "prompt tokens, 16 generated" in asked.stdout
-    lines = chat(status, "What is streamed?").splitlines()
-    chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
-    assert sum(bool(choice["delta"].get("content")) for chunk in chunks for choice in chunk["choices"]) >= 1
-    assert lines[-1] == "data: [DONE]"
-
-
-def assert_refuses_what_is_too_long(status: dict[str, object]) -> None:
-    with pytest.raises(urllib.error.HTTPError, match="400") as refused:
-        chat(status, TOO_LONG)
-    refused.value.close()
-
-
-def assert_cancels(run: Run) -> None:
-    cancelled = run.site.recipegen("cancel", run.folder)
-    assert cancelled.stdout.endswith(": CANCELLED\n")
-    assert_marker(run, reason="cancelled", code=130, ready=True)
-    assert run.status()["phase"] == "CANCELLED"
-    run.gone()
-
-
-def assert_marker(run: Run, **expected: object) -> None:
-    marker = run.ended()
-    assert {key: marker[key] for key in expected} == expected
-    assert marker["job"] == run.job
-
-
-def chat(status: dict[str, object], text: str) -> str:
-    """The body of a streamed chat completion."""
-    body = {"model": status["model"], "messages": [{"role": "user", "content": text}], "max_tokens": 8, "stream": True}
-    request = urllib.request.Request(f"{status['url']}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return str(answer.read().decode()).rstrip()
-
-
 @pytest.mark.parametrize("backend", ["etcd", "file"])
 def test_the_old_site_runs_a_small_leaf(old_site: Site, backend: str) -> None:
     discovery = {"discovery": {"backend": "file"}} if backend == "file" else {}
     submission = old_site.submission(small_leaf(old_site.folder / "leaf"), PAIR, profile=old_site.profile(**discovery))
     run = old_site.run_of(old_site.recipegen(*submission, "--watch").stderr)
     status = run.status()
-    assert (status["phase"], status["workers"]) == ("READY", [{"name": f"{role}-0", "phase": "READY", "detail": ""} for role in ("prefill", "decode")])
+    assert (status["phase"], status["workers"]) == (
+        "READY",
+        [{"name": f"{role}-0", "phase": "READY", "detail": ""} for role in ("prefill", "decode")],
+    )
     assert bool(old_site.etcd_folders) == (backend == "etcd")
     assert_serves(status)
     assert_cancels(run)

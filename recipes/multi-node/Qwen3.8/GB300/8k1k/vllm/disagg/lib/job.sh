@@ -94,6 +94,7 @@ open_run() { # open_run TIME_LIMIT_S EXPECTED: the run folder, the deadline, and
   local left=$((END_TIME - RESERVE_S - $(date +%s)))
   READY_TIMEOUT_S=${READY_TIMEOUT_S:-7200}
   ((READY_TIMEOUT_S <= left)) || READY_TIMEOUT_S=$left
+  READY_BY=$(($(date +%s) + READY_TIMEOUT_S))
 
   read -ra SRUN <<<"srun --overlap --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=10 --cpu-bind=none --mpi=none --export=ALL ${SRUN_OPTIONS:-}"
   CREATE=() ENTER=()
@@ -105,7 +106,7 @@ open_run() { # open_run TIME_LIMIT_S EXPECTED: the run folder, the deadline, and
     CREATE=(--container-image="$CONTAINER_IMAGE")
   fi
   unset NATS_SERVER # Dynamo 1.2 connects to NATS as soon as it is set
-  export RUN_DIR BUNDLE LIB DIGEST RESTART READY_TIMEOUT_S MODEL=${MODEL:-}
+  export RUN_DIR BUNDLE LIB DIGEST RESTART READY_TIMEOUT_S READY_BY MODEL=${MODEL:-}
 }
 
 by_hand() { # by_hand TIME_LIMIT_S EXPECTED: submitted without recipegen, so the run folder and its record are made here
@@ -127,11 +128,9 @@ choose_ports() { # choose_ports STEP SLOTS: jobs that meet on a node get differe
 }
 
 check_nodes() { # what would otherwise fail an hour later fails now, on all nodes at once
-  local nodes=${#HOSTS[@]}
-  local check=(--nodes="$nodes" --ntasks="$nodes" --job-name=check --output="$RUN_DIR/logs/check.%t.log")
-  local collect=(--nodes=1 --ntasks=1 --nodelist="${HOSTS[0]}" --job-name=collect --output="$RUN_DIR/logs/collect.%t.log")
-  if ! "${SRUN[@]}" "${check[@]}" "${CREATE[@]}" "${ENTER[@]}" bash "$LIB/python.sh" node_check.py check "$BUNDLE/plan.json" </dev/null ||
-    ! "${SRUN[@]}" "${collect[@]}" "${ENTER[@]}" bash "$LIB/python.sh" node_check.py collect "$BUNDLE/plan.json" </dev/null; then
+  local check=(bash "$LIB/python.sh" node_check.py)
+  if ! run_to_end check 0 "${#HOSTS[@]}" "${CREATE[@]}" "${ENTER[@]}" "${check[@]}" check "$BUNDLE/plan.json" ||
+    ! run_to_end collect 0 1 "${ENTER[@]}" "${check[@]}" collect "$BUNDLE/plan.json"; then
     end node_check 1 check "$(complaints)"
   fi
   event container_ready
@@ -154,12 +153,24 @@ start_step() { # start_step NAME FIRST_NODE NODES COMMAND...: one process per no
   launch "$1" "$2" "$3" "${ENTER[@]}" "${@:4}"
 }
 
-launch() { # launch NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...
-  local name=$1 nodes
+launch() { # launch NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...: a step that stays
+  begin "$@"
+  event step_started "\"step\": \"$1\""
+}
+
+run_to_end() { # run_to_end NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...: a step to its end, which a signal does not wait for
+  begin "$@"
+  wait "${STEPS[$1]}"
+  local code=$?
+  unset "STEPS[$1]"
+  return $code
+}
+
+begin() { # begin NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...
+  local nodes
   nodes=$(IFS=, && echo "${HOSTS[*]:$2:$3}")
-  "${SRUN[@]}" --nodes="$3" --ntasks="$3" --nodelist="$nodes" --job-name="$name" --output="$RUN_DIR/logs/$name.%t.log" "${@:4}" </dev/null &
-  STEPS[$name]=$!
-  event step_started "\"step\": \"$name\""
+  "${SRUN[@]}" --nodes="$3" --ntasks="$3" --nodelist="$nodes" --job-name="$1" --output="$RUN_DIR/logs/$1.%t.log" "${@:4}" </dev/null &
+  STEPS[$1]=$!
 }
 
 start_workers() { # start_workers ROLE WORKERS FIRST_NODE NODES_PER_WORKER WORKERS_PER_NODE
