@@ -1,0 +1,153 @@
+"""node_check.py, run as the job runs it: what it finds on this machine, and what it says."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recipegen.model import LaunchPlan
+from recipegen.plan_json import plan_text
+from tests.support import ROOT, published_plans
+
+REVISION = "a6abb8bfb82b6965166d4129275f012d8809bc40"
+SCRIPT = ROOT / "templates/lib/node_check.py"
+
+
+class Job:
+    """A run folder for one node; `facts` is what the check wrote."""
+
+    def __init__(self, folder: Path, plan: LaunchPlan) -> None:
+        self.folder = folder
+        (folder / "nodes.d").mkdir()
+        (folder / "plan.json").write_text(plan_text(plan))
+
+    def run(self, verb: str = "check", **env: str) -> tuple[int, list[str]]:
+        surroundings = {
+            "PATH": "/usr/bin:/bin",
+            "RUN_DIR": str(self.folder),
+            "SLURM_PROCID": "0",
+            "SLURM_JOB_ID": "7",
+            "RESTART": "0",
+            "DIGEST": "d",
+            "PORT_OFFSET": "512",
+            "RECIPEGEN_NODE_ADDRESS": "127.0.7.1",
+            "RECIPEGEN_NODE_INTERFACE": "lo",
+            "SLURMD_NODENAME": "n0",
+        }
+        command = [sys.executable, SCRIPT, verb, self.folder / "plan.json"]
+        done = subprocess.run(command, env=surroundings | env, capture_output=True, text=True, check=False, timeout=60)
+        assert done.stderr == ""
+        return done.returncode, [line for line in done.stdout.splitlines() if line.startswith(("problem", "warning"))]
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return json.loads((self.folder / "nodes.d/0000.json").read_text())  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def simulated(tmp_path: Path) -> Job:
+    pytest.importorskip("dynamo", reason="Dynamo's mocker is not installed: pip install -e '.[sim]'")
+    return Job(tmp_path, published_plans(simulate=True)[2])
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Job:
+    return Job(tmp_path, published_plans()[2])
+
+
+@pytest.fixture
+def listener() -> Iterator[int]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.7.1", 20_512))
+        taken.listen()
+        yield 20_512
+
+
+def test_a_node_in_order_passes_and_tells_its_facts(simulated: Job) -> None:
+    assert simulated.run() == (0, [])
+    assert simulated.facts["address"] == "127.0.7.1"
+    assert simulated.facts["dynamo"] == "1.2.1"
+
+
+def test_a_port_in_use_is_named_with_its_purpose(simulated: Job, listener: int) -> None:
+    code, said = simulated.run()
+    assert code == 1
+    assert said == [f"problem: n0: ports in use on 127.0.7.1: {listener} (FRONTEND_PORT); set PORT_OFFSET, or end what listens there"]
+
+
+def test_ports_in_the_ephemeral_range_are_a_warning(simulated: Job) -> None:
+    code, said = simulated.run(PORT_OFFSET="20000")
+    assert code == 0
+    assert "lies in this node's ephemeral range" in said[0]
+
+
+def test_software_that_is_not_the_recipe_s_stops_the_job_with_the_mend(real: Job) -> None:
+    """This environment has no vLLM, and the simulation's Dynamo or none: both are not what the recipe pins."""
+    code, said = real.run()
+    assert code == 1
+    assert any("Dynamo" in line and ("1.2.0.dev20260526" in line or "install: pip" in line) for line in said)
+    assert any("vLLM is not installed" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("layout", "problem"),
+    [
+        ({}, "no config.json in the model's folder"),
+        ({"config.json": "{}"}, "does not tell its revision"),
+        ({"config.json": "{}", ".cache/huggingface/download/config.json.metadata": f"{REVISION}\netag\n1.0\n"}, ""),
+        ({"config.json": "{}", ".cache/huggingface/download/config.json.metadata": f"{'0' * 40}\netag\n"}, f"is revision {'0' * 40}, the recipe is for"),
+    ],
+)
+def test_a_local_snapshot_is_compared_with_the_pin(real: Job, tmp_path: Path, layout: dict[str, str], problem: str) -> None:
+    model = tmp_path / "model"
+    for name, text in layout.items():
+        (model / name).parent.mkdir(parents=True, exist_ok=True)
+        (model / name).write_text(text)
+    _, said = real.run(MODEL=str(model))
+    about = [line for line in said if str(model) in line]
+    assert (problem in about[0]) if problem else about == []
+
+
+@pytest.mark.parametrize(("revision", "fits"), [(REVISION, True), ("1" * 40, False)])
+def test_a_folder_of_the_hub_s_cache_tells_its_revision(real: Job, tmp_path: Path, revision: str, *, fits: bool) -> None:
+    model = tmp_path / "models--Inferact--Qwen" / "snapshots" / revision
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    (tmp_path / "link").symlink_to(model)
+    _, said = real.run(MODEL=str(tmp_path / "link"))
+    assert any("revision" in line for line in said) != fits
+
+
+def test_an_interface_that_is_not_there_is_named_with_those_that_are(simulated: Job) -> None:
+    code, said = simulated.run(RECIPEGEN_NODE_ADDRESS="", NETWORK_INTERFACE="ib7")
+    assert code == 1
+    assert "interface ib7 has no IPv4 address here (interfaces: lo" in said[0]
+
+
+def test_an_interface_gives_its_address(simulated: Job) -> None:
+    simulated.run(RECIPEGEN_NODE_ADDRESS="", NETWORK_INTERFACE="lo")
+    assert (simulated.facts["address"], simulated.facts["interface"]) == ("127.0.0.1", "lo")
+
+
+def test_collect_puts_the_nodes_together(simulated: Job) -> None:
+    simulated.run()
+    for index in (1, 2, 3):
+        facts = simulated.facts | {"index": index, "host": f"n{index}", "address": f"127.0.7.{index + 1}"}
+        (simulated.folder / f"nodes.d/{index:04d}.json").write_text(json.dumps(facts))
+    assert simulated.run("collect") == (0, [])
+    lines = (simulated.folder / "nodes.txt").read_text().splitlines()
+    assert lines == [f"{i} n{i} 127.0.7.{i + 1} lo" for i in range(4)]
+    ran = json.loads((simulated.folder / "ran.json").read_text())
+    assert (ran["engine"], ran["dynamo"], ran["port_offset"], len(ran["nodes"])) == ("mocker", "1.2.1", 512, 4)
+    assert ran["digest"] == "d"
+
+
+def test_collect_misses_a_silent_node(simulated: Job) -> None:
+    simulated.run()
+    assert simulated.run("collect") == (1, ["problem: 3 nodes said nothing"])
