@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from recipegen.errors import InputError, Problem, Source, near_match
-from recipegen.model import Directives
+from recipegen.launch import Directives
 
 if TYPE_CHECKING:
     from recipegen.cluster_schema import ClusterSchema

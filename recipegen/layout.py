@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recipegen.engine import Engine
-from recipegen.model import HardwareSpec, LaunchMode, Port, RoleRecipe, Topology, WorkerLayout
+from recipegen.launch import LaunchMode, Port, WorkerLayout
+from recipegen.model import HardwareSpec, RoleRecipe, Topology
 
 PORT_BASE = 20_000
 PORT_LIMIT = 32_768

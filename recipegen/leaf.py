@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipegen.errors import InputError
-from recipegen.model import Bundle
+from recipegen.launch import Bundle
 from recipegen.yamlsource import MAX_BYTES
 
 MATRIX = "matrix.yaml"

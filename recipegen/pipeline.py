@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from recipegen.engines import REAL, choose_engine
 from recipegen.errors import InputError, Problem, Source, near_match
+from recipegen.launch import Bundle, LaunchPlan
 from recipegen.matrix import parse_matrix
-from recipegen.model import Bundle, LaunchPlan, Matrix, Point
+from recipegen.model import Matrix, Point
 from recipegen.plan import plan_point
 from recipegen.render import render_bundle
 

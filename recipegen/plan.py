@@ -7,22 +7,9 @@ from dataclasses import replace
 
 from recipegen.engine import Engine
 from recipegen.errors import InputError, Problem
+from recipegen.launch import Command, Directives, LaunchPlan, Port, Process, RolePlan, When, WorkerLayout
 from recipegen.layout import PORT_BASE, PORT_LIMIT, WORKER_PORTS, LayoutError, idle_gpus, lay_out, ports_of_node
-from recipegen.model import (
-    Command,
-    Directives,
-    LaunchPlan,
-    Matrix,
-    Placeholder,
-    Point,
-    Port,
-    Process,
-    Recipe,
-    RolePlan,
-    When,
-    Word,
-    WorkerLayout,
-)
+from recipegen.model import Matrix, Placeholder, Point, Recipe, Word
 from recipegen.recipe import make_recipe
 
 SERVICES = (

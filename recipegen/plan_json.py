@@ -6,7 +6,8 @@ import hashlib
 import json
 from typing import Any
 
-from recipegen.model import EnvVar, LaunchPlan, Port, Process, Recipe
+from recipegen.launch import LaunchPlan, Port, Process
+from recipegen.model import EnvVar, Recipe
 
 FORMAT = 1
 

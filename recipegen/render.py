@@ -13,7 +13,8 @@ import jinja2
 
 from recipegen.engine.tiny_model import tiny_model_files
 from recipegen.engines import SIMULATED
-from recipegen.model import Bundle, Command, LaunchMode, LaunchPlan, Placeholder, Port, Recipe, Role, RolePlan, Topology, Word, WorkerLayout
+from recipegen.launch import Bundle, Command, LaunchMode, LaunchPlan, Port, RolePlan, WorkerLayout
+from recipegen.model import Placeholder, Recipe, Role, Topology, Word
 from recipegen.plan_json import plan_text, recipe_digest
 
 MANIFEST_FORMAT = 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recipegen.clusters import ClusterProfile, sbatch_options, site_env
 from recipegen.errors import RecipegenError, SubmissionRefused, TransportError
-from recipegen.model import Bundle, LaunchPlan
+from recipegen.launch import Bundle, LaunchPlan
 from recipegen.render import bundle_digest
 from recipegen.run_index import RunIndex
 from recipegen.runs import RunPaths, RunRecord, format_run, write_run

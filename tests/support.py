@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from recipegen.model import LaunchPlan
+from recipegen.launch import LaunchPlan
 from recipegen.pipeline import plan_matrix
 
 ROOT = Path(__file__).parent.parent

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from recipegen.launch import LaunchPlan
 from recipegen.leaf import find_matrices, read_matrix
-from recipegen.model import LaunchPlan
 
 
 @click.command(name="plan", short_help="Show nodes, processes, ports and commands of a point.")

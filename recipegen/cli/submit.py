@@ -16,9 +16,9 @@ from recipegen.cli.connect import Session
 from recipegen.cli.follow import Goal, conclude, detachable, follow, parse_seconds, shown
 from recipegen.clusters import ClusterProfile, local_profile, profile_folders, profile_to_json, resolve_profile
 from recipegen.errors import InputError
+from recipegen.launch import Bundle, LaunchPlan
 from recipegen.leaf import compare, find_matrices, leaf_files, read_matrix
 from recipegen.lifecycle.tracker import Tracker
-from recipegen.model import Bundle, LaunchPlan
 from recipegen.runs import new_run_id
 from recipegen.submission import Prepared, prepare, submit
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from recipegen.model import Command, Dynamo, Flag, Recipe, Role, RoleRecipe, Runtime, Topology, WorkerLayout
+from recipegen.launch import Command, WorkerLayout
+from recipegen.model import Dynamo, Flag, Recipe, Role, RoleRecipe, Runtime, Topology
 
 
 class Engine(Protocol):

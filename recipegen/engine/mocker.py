@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recipegen.engine.vllm import VllmEngine
-from recipegen.model import Arg, Command, Dynamo, EnvVar, LaunchMode, Placeholder, Recipe, RoleRecipe, Runtime, WorkerLayout
+from recipegen.launch import Arg, Command, LaunchMode, WorkerLayout
+from recipegen.model import Dynamo, EnvVar, Placeholder, Recipe, RoleRecipe, Runtime
 from recipegen.sizing.block_size import attention_bytes_per_token
 from recipegen.sizing.role_sizes import block_size, known_dtypes
 

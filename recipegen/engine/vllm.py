@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from recipegen.model import (
-    Arg,
-    Command,
-    Dynamo,
-    EnvVar,
-    Flag,
-    LaunchMode,
-    Placeholder,
-    Recipe,
-    Role,
-    RoleRecipe,
-    Runtime,
-    Topology,
-    When,
-    Word,
-    WorkerLayout,
-)
+from recipegen.launch import Arg, Command, LaunchMode, When, WorkerLayout
+from recipegen.model import Dynamo, EnvVar, Flag, Placeholder, Recipe, Role, RoleRecipe, Runtime, Topology, Word
 
 _TOPOLOGY = "it comes from the topology, such as TP2DP4"
 _LAUNCHER = "it belongs to the launcher, which knows the nodes"

@@ -44,7 +44,18 @@ def test_a_dry_run_shows_every_file_and_the_command_and_touches_nothing(profile:
     result = submit(tmp_path, LEAF, "--point", POINT, "--cluster", profile, "--dry-run", "--time", "2:00:00")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    for name in ("job.sbatch", "prefill.sh", "decode.sh", "frontend.sh", "plan.json", "MANIFEST", "lib/job.sh", "lib/probe.py", "site.env", "run.json"):
+    for name in (
+        "job.sbatch",
+        "prefill.sh",
+        "decode.sh",
+        "frontend.sh",
+        "plan.json",
+        "MANIFEST",
+        "lib/job.sh",
+        "lib/probe.py",
+        "site.env",
+        "run.json",
+    ):
         assert any(line.startswith("write ") and name in line for line in lines), name
     assert "CONTAINER_IMAGE=/images/vllm.sqsh" in lines
     assert "MODEL=/models/qwen" in lines

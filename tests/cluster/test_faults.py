@@ -103,9 +103,10 @@ def slow_checks(folder: Path) -> Path:
     return folder
 
 
-def test_scancel_from_outside_cancels(site: Site, leaf: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--full", "--signal=TERM"]], ids=["plain", "full"])
+def test_scancel_from_outside_cancels(site: Site, leaf: Path, options: list[str]) -> None:
     run = ready(site, leaf)
-    site.cluster.run(["scancel", run.job])
+    site.cluster.run(["scancel", *options, run.job])
     assert_marker(run, reason="cancelled", code=130, ready=True)
     assert run.status()["phase"] == "CANCELLED"
     run.gone()

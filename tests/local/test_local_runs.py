@@ -142,7 +142,9 @@ def test_detaching_does_not_cancel_and_another_process_takes_up(recipegen: Termi
     run = recipegen.submit(SMALLEST)
     recipegen("wait", run, "--for", "ready", "--timeout", "60")
     for how in (signal.SIGINT, signal.SIGKILL):
-        watching = subprocess.Popen([sys.executable, "-m", "recipegen", "watch", run], env=recipegen.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        watching = subprocess.Popen(
+            [sys.executable, "-m", "recipegen", "watch", run], env=recipegen.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         assert watching.stdout is not None
         assert "READY" in watching.stdout.readline()
         watching.send_signal(how)

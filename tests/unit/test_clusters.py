@@ -23,7 +23,7 @@ from recipegen.clusters import (
     slurm_time,
 )
 from recipegen.errors import InputError
-from recipegen.model import Directives
+from recipegen.launch import Directives
 
 HEAD = "schema: recipegen-cluster/v1\nname: oslo\nscheduler: slurm\nrun_root: /lustre/team/runs\n"
 DIRECTIVES = Directives(nodes=4, tasks_per_node=1, time_limit_s=3600, gpus_per_node=4, segment=4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recipegen.errors import InputError
-from recipegen.model import LaunchMode, LaunchPlan
+from recipegen.launch import LaunchMode, LaunchPlan
 from tests.support import agg_point, matrix_of, plan_one
 
 SPANNING, BY_NODE, ONE_NODE = LaunchMode.SPANNING, LaunchMode.NODE_LOCAL_DP, LaunchMode.ONE_NODE

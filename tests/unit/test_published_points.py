@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from recipegen.model import LaunchPlan, Process, Role
+from recipegen.launch import LaunchPlan, Process
+from recipegen.model import Role
 from recipegen.plan_json import plan_document
 from tests.support import ROOT, published_plans
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from recipegen.launch import LaunchPlan, Process
 from recipegen.leaf import leaf_files, write
-from recipegen.model import LaunchPlan, Placeholder, Process, Word
+from recipegen.model import Placeholder, Word
 from recipegen.pipeline import render_plans
 from tests.support import agg_point, matrix_of, plan_one, published_plans
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recipegen.model import LaunchPlan
+from recipegen.launch import LaunchPlan
 from recipegen.plan_json import plan_text
 from tests.support import ROOT, published_plans
 
@@ -101,7 +101,10 @@ def test_software_that_is_not_the_recipe_s_stops_the_job_with_the_mend(real: Job
         ({}, "no config.json in the model's folder"),
         ({"config.json": "{}"}, "does not tell its revision"),
         ({"config.json": "{}", ".cache/huggingface/download/config.json.metadata": f"{REVISION}\netag\n1.0\n"}, ""),
-        ({"config.json": "{}", ".cache/huggingface/download/config.json.metadata": f"{'0' * 40}\netag\n"}, f"is revision {'0' * 40}, the recipe is for"),
+        (
+            {"config.json": "{}", ".cache/huggingface/download/config.json.metadata": f"{'0' * 40}\netag\n"},
+            f"is revision {'0' * 40}, the recipe is for",
+        ),
     ],
 )
 def test_a_local_snapshot_is_compared_with_the_pin(real: Job, tmp_path: Path, layout: dict[str, str], problem: str) -> None:

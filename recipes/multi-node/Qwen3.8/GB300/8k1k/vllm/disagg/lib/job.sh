@@ -21,6 +21,7 @@ json_text() { # json_text TEXT: a JSON string without control characters
 end() { # end REASON CODE [STEP] [DETAIL]: tear down, say why, and exit
   trap '' TERM INT
   tear_down "$1"
+  rm -rf "${TMPDIR:-/tmp}/recipegen-etcd-$SLURM_JOB_ID."* # of an etcd that was killed; this is its node, too
   local step=null ready=false
   [[ -z ${3:-} ]] || step=$(json_text "$3")
   ! is_ready || ready=true
