@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 import yaml
@@ -35,11 +34,10 @@ def outcome(text: str | bytes, *, libyaml: bool) -> object:
     ],
     ids=["keys", "list", "nul", "surprises", "aliases", "anchors", "quotes", "underscores", "dashes"],
 )
-def test_large_files_are_judged_in_linear_time(text: str) -> None:
-    start = time.perf_counter()
+def test_large_files_are_judged(text: str) -> None:
+    """What does not grow linearly does not end here before the timeout of a test."""
     result = outcome(text, libyaml=True)
     assert not isinstance(result, list) or len(result) <= 101
-    assert time.perf_counter() - start < 60  # a second or two, on a machine at rest
 
 
 SEEDS = [
