@@ -73,13 +73,18 @@ class RunIndex:
         for matches in (
             [entry for entry in entries if entry.id == name],
             [entry for entry in entries if entry.job == name],
-            [entry for entry in entries if name and name in entry.id],
+            [entry for entry in entries if is_part(name) and name in entry.id],
         ):
             if len(matches) == 1:
                 return matches[0]
             if matches:
                 raise InputError(f"{name!r} names {len(matches)} runs:\n" + _listed(matches), hint="give more of the id")
         raise InputError(f"no run is called {name!r}", hint=_hint(name, entries))
+
+
+def is_part(name: str) -> bool:
+    """Whether a word can stand for a part of an id; a short number means a job, and no digits of dates and sizes."""
+    return bool(name) and not (name.isdecimal() and len(name) < 4)
 
 
 def _hint(name: str, entries: Sequence[IndexEntry]) -> str:

@@ -63,7 +63,7 @@ def _by_marker(state: RunState, seen: Observation, marker: Exit) -> Ending | Non
         return _by_signal(state, seen, was_ready=state.was_ready or marker.ready)
     if marker.reason == "step_ended":
         text = f"{marker.step or 'a step'} ended while the endpoint should have been up; see logs/{marker.step or '*'}.*.log"
-        return Ending(Phase.FAILED, marker.reason, _join(state.trail.failure or text, marker.detail))
+        return Ending(Phase.FAILED, marker.reason, state.trail.failure or marker.detail or text)
     text = _BY_REASON.get(marker.reason, f"the job ended: {marker.reason}")
     return Ending(Phase.FAILED, marker.reason, _join(f"{text} (exit code {marker.code})", marker.detail))
 

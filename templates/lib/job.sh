@@ -120,7 +120,7 @@ by_hand() { # by_hand TIME_LIMIT_S EXPECTED: submitted without recipegen, so the
   printf '{"format": 1, "id": "%s", "point": "%s", "name": %s, "digest": "%s", "simulate": %s, "created": %d, "run_dir": %s, "cluster": {}, %s}\n' \
     "${RUN_DIR##*/}" "$POINT" "$(json_text "$SLURM_JOB_NAME")" "$DIGEST" "$simulate" "$(date +%s)" "$(json_text "$RUN_DIR")" \
     "\"scheduler\": \"slurm\", \"job\": \"$SLURM_JOB_ID\", \"submitted\": $(date +%s), \"time_limit_s\": $1, \"ready_timeout_s\": ${READY_TIMEOUT_S:-7200}, \"expected\": $2" \
-    >"$RUN_DIR/run.json"
+    >"$RUN_DIR/.run.json" && mv "$RUN_DIR/.run.json" "$RUN_DIR/run.json"
   echo "run folder: $RUN_DIR"
 }
 

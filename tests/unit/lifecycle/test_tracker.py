@@ -158,7 +158,7 @@ def test_a_failed_completion_is_shown() -> None:
     [
         ("served", 0, Phase.DONE, ""),
         ("deadline", 5, Phase.FAILED, "not READY by the deadline"),
-        ("step_ended", 1, Phase.FAILED, "decode-0 ended while the endpoint should have been up; see logs/decode-0.*.log: it said so"),
+        ("step_ended", 1, Phase.FAILED, "it said so"),
         ("node_check", 1, Phase.FAILED, "see logs/check.*.log (exit code 1): it said so"),
         ("manifest", 1, Phase.FAILED, "not the reviewed one"),
         ("site", 1, Phase.FAILED, "site.env"),
