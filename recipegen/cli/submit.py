@@ -20,6 +20,7 @@ from recipegen.launch import Bundle, LaunchPlan
 from recipegen.leaf import compare, find_matrices, leaf_files, read_matrix
 from recipegen.lifecycle.tracker import Tracker
 from recipegen.runs import new_run_id
+from recipegen.scheduler.slurm import submit_command
 from recipegen.submission import Prepared, prepare, submit
 
 
@@ -109,6 +110,5 @@ def _print_dry_run(prepared: Prepared, profile: ClusterProfile) -> None:
     click.echo(f"write {shlex.quote(record.paths.record)}")
     click.echo(f"\n# {record.paths.site_env}")
     click.echo(prepared.files[record.paths.site_env].decode(), nl=False)
-    program = ["sbatch", "--parsable"] if profile.scheduler == "slurm" else ["bash"]
-    options = submission.options if profile.scheduler == "slurm" else ()
-    click.echo("\n" + shlex.join([*program, *options, submission.script, *submission.args]))
+    command = submit_command(submission) if profile.scheduler == "slurm" else ("bash", submission.script, *submission.args)
+    click.echo("\n" + shlex.join(command))

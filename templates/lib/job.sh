@@ -61,8 +61,10 @@ running_steps() { # process ids of steps that have not ended
 
 # --- set-up --------------------------------------------------------------------------------------------------------
 
-load_site() { # what the cluster adds
+load_site() { # what the cluster adds; what the submitter's shell happened to hold must not decide how engines run
   local file
+  unset PYTHONPATH PYTHONHOME "${!DYN_@}" "${!ETCD_@}" "${!FLASHINFER_@}" "${!NATS_@}" "${!NCCL_@}" "${!NIXL_@}" "${!NVSHMEM_@}" \
+    "${!PYTORCH_@}" "${!TORCH_@}" "${!UCX_@}" "${!VLLM_@}"
   for file in ${RUN_DIR:+"$RUN_DIR/site.env"} ${SITE_ENV:+"$SITE_ENV"} "${LIB%/*}/site.env" "${SLURM_SUBMIT_DIR:-.}/site.env"; do
     [[ -f $file ]] || continue
     set -a
@@ -106,7 +108,6 @@ open_run() { # open_run TIME_LIMIT_S EXPECTED: the run folder, the deadline, and
     [[ -n ${CONTAINER_IMAGE:-} ]] || refuse_site "site.env names no CONTAINER_IMAGE, which pyxis needs"
     CREATE=(--container-image="$CONTAINER_IMAGE")
   fi
-  unset NATS_SERVER # Dynamo 1.2 connects to NATS as soon as it is set
   export RUN_DIR BUNDLE LIB DIGEST RESTART READY_TIMEOUT_S READY_BY MODEL=${MODEL:-}
 }
 

@@ -48,6 +48,17 @@ def test_from_submit_to_an_answer_through_prefill_and_decode(recipegen: Terminal
     assert recipegen("wait", run["id"], "--for", "done", "--timeout", "5", check=False).returncode == 4
 
 
+def test_what_the_submitter_s_shell_holds_does_not_decide_how_engines_run(recipegen: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Dynamo 1.2 process that finds NATS_SERVER set exits when nobody answers there."""
+    monkeypatch.setenv("NATS_SERVER", "nats://127.0.0.1:9")
+    monkeypatch.setenv("DYN_NAMESPACE", "somebody-else-s")
+    run = recipegen.submit(SMALLEST)
+    recipegen("wait", run, "--for", "ready", "--timeout", "60")
+    (pid,) = processes_of(Path(recipegen.status(run)["run_dir"]), "--disaggregation-mode\0decode")
+    names = {entry.partition(b"=")[0] for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")}
+    assert not names & {b"NATS_SERVER", b"DYN_NAMESPACE"}
+
+
 def test_a_prompt_that_no_cache_holds_is_refused_and_harms_nobody(recipegen: Terminal) -> None:
     run = recipegen.submit(SMALLEST)
     url = recipegen("wait", run, "--for", "ready", "--timeout", "60").stdout.strip()
