@@ -36,7 +36,7 @@ def lay_out(role: RoleRecipe, hardware: HardwareSpec, engine: Engine, *, first_n
         nodes_per_replica = _nodes_per_replica(topology, gpus)
         mode, nodes, local_dp = LaunchMode.SPANNING, nodes_per_replica * topology.dp, 1
         per_process = topology.replica_gpus // nodes_per_replica
-    needs = engine.port_needs(role.role, topology, local_dp=local_dp, one_node=mode is LaunchMode.ONE_NODE)
+    needs = engine.port_needs(topology, local_dp=local_dp, one_node=mode is LaunchMode.ONE_NODE)
     return WorkerLayout(
         role=role.role,
         mode=mode,

@@ -169,7 +169,7 @@ class _Builder:
                 mtp=raw.mtp,
                 concurrency=concurrency,
                 sized_for=raw.sized_for or concurrency[-1],
-                time_limit_s=_seconds(raw.time_limit),
+                time_limit_s=parse_duration(raw.time_limit),
                 overrides=overrides,
                 source=self.document.source("points", index),
             )
@@ -232,6 +232,10 @@ def _point_name(shapes: tuple[RoleShape, ...], mtp: int, concurrency: tuple[int,
     return "-".join([*parts, "cc" + "-".join(map(str, ends))])
 
 
-def _seconds(text: str) -> int:
-    days, hours, minutes, seconds = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text).groups()  # type: ignore[union-attr]
-    return int(days or 0) * 86400 + int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+def parse_duration(text: str) -> int:
+    """Return the seconds of H:MM:SS or D-HH:MM:SS; ValueError for anything else, as Slurm reads a bare number as minutes."""
+    found = re.fullmatch(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)", text, re.ASCII)
+    if not found:
+        raise ValueError(f"'{text}' is no duration; expected H:MM:SS or D-HH:MM:SS")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + seconds

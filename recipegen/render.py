@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,8 +13,9 @@ import jinja2
 from recipegen.engine.tiny_model import tiny_model_files
 from recipegen.engines import SIMULATED
 from recipegen.launch import Bundle, Command, LaunchMode, LaunchPlan, Port, RolePlan, WorkerLayout
-from recipegen.model import Placeholder, Recipe, Role, Topology, Word
+from recipegen.model import Placeholder, Recipe, Role, Topology
 from recipegen.plan_json import plan_text, recipe_digest
+from recipegen.shell import quote_word
 
 MANIFEST_FORMAT = 1
 SIMULATION_MEMORY_KIB = 2 << 20
@@ -92,11 +92,6 @@ def simulation_files(*, context_length: int) -> dict[str, bytes]:
     """What simulated bundles share beside lib/: the mocker's launcher and the tiny model that it serves."""
     model = {f"simulation/model/{name}": data for name, data in tiny_model_files(context_length=context_length).items()}
     return {"simulation/mocker.py": _templates().joinpath("simulation", "mocker.py").read_bytes(), **model}
-
-
-def quote_word(word: Word) -> str:
-    """Return a word for bash: a placeholder as the variable in double quotes, anything else so that bash changes nothing."""
-    return f'"${word.name}"' if isinstance(word, Placeholder) else shlex.quote(word)
 
 
 def format_duration(seconds: int) -> str:

@@ -98,6 +98,7 @@ def submit(prepared: Prepared, transport: Transport, scheduler: Scheduler, index
 
 def _stage(prepared: Prepared, transport: Transport) -> None:
     run_dir = prepared.record.run_dir
+    _require_root(prepared, transport)
     try:
         transport.make_dir(run_dir)
     except TransportError as error:
@@ -111,3 +112,10 @@ def _stage(prepared: Prepared, transport: Transport) -> None:
         if isinstance(error, TransportError):
             raise SubmissionRefused(f"the bundle could not be staged: {error}") from error
         raise
+
+
+def _require_root(prepared: Prepared, transport: Transport) -> None:
+    """A run root that is not there is more likely a slip of the profile than a folder to make on a shared file system."""
+    root = prepared.record.run_dir.rpartition("/")[0]
+    if prepared.record.scheduler == "slurm" and transport.run(["test", "-d", root], timeout=30).code != 0:
+        raise SubmissionRefused(f"run_root {root} is not a folder here", hint=f"if it is the right one: mkdir -p {root}")

@@ -81,7 +81,7 @@ class VerbGroup(click.Group):
 @click.version_option(__version__, prog_name="recipegen", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """From a topology matrix to a measured, disaggregated vLLM/Dynamo endpoint on Slurm."""
+    """From a topology matrix to a live, disaggregated vLLM/Dynamo endpoint on Slurm."""
     from recipegen.cli.connect import Session  # not for --help
 
     ctx.obj = ctx.obj or Session.of_process(os.environ, terminal=sys.stdout.isatty())

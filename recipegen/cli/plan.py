@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from recipegen.launch import LaunchPlan
+from recipegen.launch import LaunchPlan, Process
 from recipegen.leaf import find_matrices, read_matrix
+from recipegen.shell import quote_word
 
 
 @click.command(name="plan", short_help="Show nodes, processes, ports and commands of a point.")
@@ -69,7 +70,17 @@ def _print_processes(plan: LaunchPlan) -> None:
     print_rows(("NODE", "WORKER", "RANK", "GPUS", "PORT BASES"), rows)
     for role in plan.roles:
         first = next(process for process in plan.processes if process.role is role.layout.role)
-        click.echo(f"\n{role.layout.role.value}, first process:\n  " + " ".join(map(str, first.argv)))
+        click.echo(f"\n# {role.layout.role.value}, first process")
+        click.echo(" \\\n  ".join(_lines(first)))
+
+
+def _lines(process: Process) -> list[str]:
+    """The command with one flag a line, quoted for a shell."""
+    lines: list[str] = []
+    for word in process.argv:
+        starts = str(word).startswith("--") or not lines
+        lines = [*lines, quote_word(word)] if starts else [*lines[:-1], f"{lines[-1]} {quote_word(word)}"]
+    return lines
 
 
 def _instances(plan: LaunchPlan) -> str:

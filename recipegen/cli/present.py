@@ -116,19 +116,20 @@ def make_live_view(change: Change, now: Callable[[], float]) -> RenderableType:
 
 
 def _lines(change: Change, *, styled: bool = True) -> list[tuple[str, str]]:
+    """What is known of a run; of one that is over, not what it had while it lived."""
     run, state = change.run, change.state
-    words = explain_state(state)
     where = f" on {run.cluster_name}" if run.cluster_name else ""
+    alive = not state.phase.over
     lines = [
         ("run", run.id + (" (simulated)" if run.simulate else "")),
         ("job", f"{run.job or 'none yet'}{where}"),
         ("phase", style_phase(state.phase) if styled else state.phase.value),
-        ("", "" if words == state.url else words),
-        ("endpoint", state.url),
-        ("model", state.model),
-        ("instances", ", ".join(map(str, state.instances))),
+        ("", explain_state(state)),
+        ("endpoint", state.url if alive else ""),
+        ("model", state.model if alive else ""),
+        ("instances", ", ".join(map(str, state.instances)) if alive else ""),
         ("nodes", state.nodes),
-        *((worker.name, f"{worker.phase.value}  {worker.detail}".rstrip()) for worker in state.workers),
+        *((worker.name, f"{worker.phase.value}  {worker.detail}".rstrip()) for worker in state.workers if alive),
         ("folder", run.run_dir),
     ]
     return [(key, value) for key, value in lines if value]

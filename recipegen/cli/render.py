@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -52,9 +53,15 @@ def _render_leaf(matrix: Path, leaf: Path, point: str | None, *, simulate: bool,
 
 
 def _report(leaf: Path, differences: Differences, *, check: bool, clean: bool, count: int) -> None:
+    """A check names every file; what was written is summed up by folder."""
     verbs = {"stale": "updated", "missing": "written", "orphaned": "removed" if clean else "orphaned"}
-    for what, name in differences.lines():
-        click.echo(f"{what if check else verbs[what]}: {leaf / name}")
+    if check:
+        for what, name in differences.lines():
+            click.echo(f"{what}: {leaf / name}")
+    else:
+        folders = Counter((verbs[what], (leaf / name).parent) for what, name in differences.lines())
+        for (verb, folder), files in folders.items():
+            click.echo(f"{verb}: {folder} ({files} {'file' if files == 1 else 'files'})")
     if differences.orphaned and not (clean or check):
         click.echo("hint: --clean removes what is orphaned", err=True)
     if not differences:

@@ -13,13 +13,14 @@ from pathlib import Path
 import click
 
 from recipegen.cli.connect import Session
-from recipegen.cli.follow import Goal, conclude, detachable, follow, parse_seconds, shown
+from recipegen.cli.follow import Goal, conclude, detachable, follow, shown
 from recipegen.clusters import ClusterProfile, local_profile, profile_folders, profile_to_json, resolve_profile
 from recipegen.errors import InputError
 from recipegen.launch import Bundle, LaunchPlan
 from recipegen.leaf import compare, find_matrices, leaf_files, read_matrix
 from recipegen.lifecycle.tracker import Tracker
-from recipegen.runs import new_run_id
+from recipegen.matrix import parse_duration
+from recipegen.runs import format_run, new_run_id
 from recipegen.scheduler.slurm import submit_command
 from recipegen.submission import Prepared, prepare, submit
 
@@ -41,6 +42,7 @@ def command(
     plan, bundle = _reviewed(path, point, simulate=simulate)
     profile = _profile(session, cluster)
     time_limit_s = None if limit is None else _limit(limit, profile)
+    _check_use(profile, plan, simulate=simulate)
     now = session.clock.now()
     prepared = prepare(
         plan,
@@ -95,10 +97,24 @@ def _local_runs(environ: Mapping[str, str]) -> str:
 
 
 def _limit(text: str, profile: ClusterProfile) -> int:
-    seconds = int(parse_seconds(text))
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise InputError(f"--time: {error}") from None
     if seconds <= profile.reserve_s:
         raise InputError(f"--time {text} leaves nothing beside the reserve of {profile.reserve_s} s for the tear-down")
     return seconds
+
+
+def _check_use(profile: ClusterProfile, plan: LaunchPlan, *, simulate: bool) -> None:
+    """Refuse what cannot work, and say what the profile maps nowhere."""
+    if profile.scheduler == "local" and not simulate:
+        hint = "add --simulate, or name a cluster with --cluster"
+        raise InputError(f"cluster {profile.name} is this machine, which runs simulations only", hint=hint)
+    wanted = {"images": (profile.images, plan.recipe.runtime.image), "models": (profile.models, plan.recipe.model.repo)}
+    for key, (known, name) in wanted.items():
+        if known and name not in known and not simulate:
+            click.echo(f"warning: no entry of {key} in profile {profile.name} is for {name}: used as it is", err=True)
 
 
 def _print_dry_run(prepared: Prepared, profile: ClusterProfile) -> None:
@@ -108,7 +124,7 @@ def _print_dry_run(prepared: Prepared, profile: ClusterProfile) -> None:
     for name, data in prepared.files.items():
         click.echo(f"write {shlex.quote(name)}  # {len(data)} bytes")
     click.echo(f"write {shlex.quote(record.paths.record)}")
-    click.echo(f"\n# {record.paths.site_env}")
-    click.echo(prepared.files[record.paths.site_env].decode(), nl=False)
+    for name, data in {record.paths.site_env: prepared.files[record.paths.site_env], record.paths.record: format_run(record)}.items():
+        click.echo(f"\n# {name}\n{data.decode()}", nl=False)
     command = submit_command(submission) if profile.scheduler == "slurm" else ("bash", submission.script, *submission.args)
     click.echo("\n" + shlex.join(command))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from recipegen.launch import Arg, Command, LaunchMode, When, WorkerLayout
-from recipegen.model import Dynamo, EnvVar, Flag, Placeholder, Recipe, Role, RoleRecipe, Runtime, Topology, Word
+from recipegen.model import Dynamo, EnvVar, Flag, Placeholder, Recipe, RoleRecipe, Runtime, Topology, Word
 
 _TOPOLOGY = "it comes from the topology, such as TP2DP4"
 _LAUNCHER = "it belongs to the launcher, which knows the nodes"
@@ -90,11 +90,9 @@ class VllmEngine:
             Flag(name="speculative-config.num_speculative_tokens", value=mtp),
         )
 
-    def port_needs(self, role: Role, topology: Topology, *, local_dp: int, one_node: bool) -> Mapping[str, int]:
+    def port_needs(self, topology: Topology, *, local_dp: int, one_node: bool) -> Mapping[str, int]:
         """NIXL's side channel is base + global DP rank; older builds used a port per TP rank too, so DP x TP are kept free."""
-        needs = {"SYSTEM_PORT": 1, "KV_EVENT_PORT": local_dp, "FORWARD_PASS_PORT": topology.dp}
-        if role is not Role.AGG:
-            needs["NIXL_PORT"] = topology.dp * topology.tp
+        needs = {"SYSTEM_PORT": 1, "KV_EVENT_PORT": local_dp, "FORWARD_PASS_PORT": topology.dp, "NIXL_PORT": topology.dp * topology.tp}
         if one_node:
             return needs | {"VLLM_PORT_BASE": _PORTS_OF_A_RENDEZVOUS}
         return needs | {"DP_RPC_PORT": 1, "MASTER_PORT": 1}
@@ -149,10 +147,10 @@ def _launcher_env(recipe: Recipe, role: RoleRecipe, layout: WorkerLayout) -> tup
 def _process_env(role: RoleRecipe, layout: WorkerLayout) -> Iterator[tuple[str, Word, str]]:
     yield "CUDA_VISIBLE_DEVICES", Placeholder("DEVICES"), ""
     yield "DYN_SYSTEM_PORT", Placeholder("SYSTEM_PORT"), "health and metrics of this process"
-    yield "DYN_VLLM_KV_EVENT_PORT", Placeholder("KV_EVENT_PORT"), ""
+    yield "DYN_VLLM_KV_EVENT_PORT", Placeholder("KV_EVENT_PORT"), "for Dynamo that reads it; 1.2 takes it from --kv-events-config"
     yield "DYN_FORWARDPASS_METRIC_PORT", Placeholder("FORWARD_PASS_PORT"), ""
     yield "VLLM_ENGINE_READY_TIMEOUT_S", Placeholder("READY_TIMEOUT_S"), "vLLM's own 600 s do not load a large model"
-    if role.role is not Role.AGG:
+    if "Nixl" in str(role.flag("kv-transfer-config")):
         yield "VLLM_NIXL_SIDE_CHANNEL_HOST", Placeholder("NODE_ADDRESS"), "the default, localhost, breaks transfers between nodes"
         yield "VLLM_NIXL_SIDE_CHANNEL_PORT", Placeholder("NIXL_PORT"), "vLLM adds the data-parallel rank"
     if layout.mode is LaunchMode.ONE_NODE:

@@ -21,6 +21,9 @@ place_process() { # place_process FIRST_NODE: the worker's first node; sets NODE
   # A model card is served by the worker itself, so that no front end needs the hub or the same paths.
   export DYN_TCP_RPC_HOST=$NODE_ADDRESS DYN_TCP_RESPONSE_STREAM_HOST=$NODE_INTERFACE DYN_SYSTEM_HOST=$NODE_ADDRESS
   export DYN_SELF_HOST_METADATA=1
+
+  # The engine's own sockets between nodes: the same address, not whatever the default route or the host's name leads to.
+  export VLLM_HOST_IP=$NODE_ADDRESS GLOO_SOCKET_IFNAME=${GLOO_SOCKET_IFNAME:-$NODE_INTERFACE} NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-=$NODE_INTERFACE}
 }
 
 process_started() { # process_started ROLE WORKER: the marker that this process is about to become its engine

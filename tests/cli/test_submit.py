@@ -87,8 +87,9 @@ def test_a_stale_bundle_is_not_submitted(tmp_path: Path) -> None:
         (["--point", "1xtp2dep4-1xtp8-mtp-cc32"], f"did you mean '{POINT}'?"),
         (["--point", POINT, "--cluster", "locla"], "did you mean 'local'?"),
         (["--point", POINT, "--cluster", "/nonexistent.yaml"], "/nonexistent.yaml"),
-        (["--point", POINT, "--time", "soon"], "no duration"),
-        (["--point", POINT, "--time", "30"], "leaves nothing beside the reserve"),
+        (["--point", POINT, "--time", "90"], "no duration"),
+        (["--point", POINT], "add --simulate, or name a cluster"),
+        (["--point", POINT, "--time", "0:00:30"], "leaves nothing beside the reserve"),
         ([], "point"),
     ],
 )
@@ -104,4 +105,5 @@ def test_a_run_root_that_cannot_be_made_is_a_refusal(profile: Path, tmp_path: Pa
     result = submit(tmp_path, LEAF, "--point", POINT, "--cluster", profile)
     assert result.exit_code == 3
     assert "run_root" in result.stderr
+    assert "is not a folder here" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["oslo.yaml", "runs"]

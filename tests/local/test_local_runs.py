@@ -121,7 +121,7 @@ def test_a_run_serves_until_its_time_limit_and_is_done(recipegen: Terminal, tmp_
         f"run_root: {tmp_path / 'runs'}\npath_prefix: {Path(sys.executable).parent}\nfrontend_host: node\n"
         "discovery: {backend: file}\ndeadlines: {reserve: 45}\nslurm: {gpus: none, segment: false}\n"
     )
-    run = recipegen("submit", LEAF, "--point", SMALLEST, "--simulate", "--cluster", profile, "--time", "60").stdout.strip()
+    run = recipegen("submit", LEAF, "--point", SMALLEST, "--simulate", "--cluster", profile, "--time", "0:01:00").stdout.strip()
     recipegen("wait", run, "--for", "ready", "--timeout", "14")
     assert recipegen("wait", run, "--for", "done", "--timeout", "40").returncode == 0
     status = recipegen.status(run)
@@ -153,16 +153,26 @@ def test_detaching_does_not_cancel_and_another_process_takes_up(recipegen: Termi
     run = recipegen.submit(SMALLEST)
     recipegen("wait", run, "--for", "ready", "--timeout", "60")
     for how in (signal.SIGINT, signal.SIGKILL):
-        watching = subprocess.Popen(
-            [sys.executable, "-m", "recipegen", "watch", run], env=recipegen.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert watching.stdout is not None
-        assert "READY" in watching.stdout.readline()
-        watching.send_signal(how)
-        _, talk = watching.communicate(timeout=20)
+        with watching(recipegen, run) as watch:
+            assert watch.stdout is not None
+            assert "READY" in watch.stdout.readline()
+            watch.send_signal(how)
+            _, talk = watch.communicate(timeout=20)
         assert ("the run goes on" in talk) == (how is signal.SIGINT)
     run_dir = recipegen.status(run)["run_dir"]
     elsewhere = Terminal(tmp_path / "elsewhere")
     assert elsewhere.status(run_dir)["phase"] == "READY"
     elsewhere("cancel", run_dir)
     assert recipegen.status(run)["phase"] == "CANCELLED"
+
+
+def watching(recipegen: Terminal, run: str) -> subprocess.Popen[str]:
+    """`recipegen watch` as on a terminal: a shell's background jobs ignore Ctrl-C, and their children inherit that."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "recipegen", "watch", run],
+        env=recipegen.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )

@@ -47,7 +47,7 @@ def source_of(env: bytes, *names: str) -> list[str]:
 def test_the_documented_profile_is_read_as_documented() -> None:
     oslo = parse_profile(DOCUMENTED, "oslo.yaml")
     assert (oslo.account, oslo.partition, oslo.qos, oslo.container) == ("team", "gb300", None, "pyxis")
-    assert oslo.sbatch == {"mem": "0", "comment": "p/d"}
+    assert oslo.sbatch == {"cpus-per-task": "72"}
     assert oslo.model("Inferact/Qwen3.8-2.4T-A95B-NVFP4") == "/models/qwen3.8-nvfp4"
     assert oslo.model("Qwen/Qwen3-0.6B") == "Qwen/Qwen3-0.6B"
     assert (oslo.ready_timeout_s, oslo.reserve_s, oslo.etcd) == (7200, 60, "/opt/etcd/bin/etcd")
@@ -131,16 +131,18 @@ def test_site_env_is_sorted_and_complete() -> None:
     assert text == (
         "# What cluster oslo adds to the bundle; written by recipegen submit.\n"
         "CONTAINER_IMAGE=/lustre/images/vllm.sqsh\n"
-        "CONTAINER_MOUNTS=/lustre/models:/models:ro\n"
+        "CONTAINER_MOUNTS=/lustre/models:/models:ro,/lustre/cache:/cache\n"
         "CONTAINER_RUNTIME=pyxis\n"
         "DISCOVERY=etcd\n"
         "ETCD=/opt/etcd/bin/etcd\n"
         "FRONTEND_HOST=0.0.0.0\n"
-        "HF_HOME=/lustre/hf\n"
+        "HF_HOME=/cache/hf\n"
         "MODEL=/models/qwen3.8-nvfp4\n"
         "READY_TIMEOUT_S=7200\n"
         "RESERVE_S=60\n"
         "RUN_ROOT=/lustre/team/runs\n"
+        "TRITON_CACHE_DIR=/cache/triton\n"
+        "VLLM_CACHE_ROOT=/cache/vllm\n"
     )
 
 

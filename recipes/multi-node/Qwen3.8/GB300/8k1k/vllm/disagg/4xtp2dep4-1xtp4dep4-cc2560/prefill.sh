@@ -30,7 +30,7 @@ export VLLM_SSM_CONV_STATE_LAYOUT=DS
 # Environment that the launcher adds
 export CUDA_VISIBLE_DEVICES="$DEVICES"
 export DYN_SYSTEM_PORT="$SYSTEM_PORT" # health and metrics of this process
-export DYN_VLLM_KV_EVENT_PORT="$KV_EVENT_PORT"
+export DYN_VLLM_KV_EVENT_PORT="$KV_EVENT_PORT" # for Dynamo that reads it; 1.2 takes it from --kv-events-config
 export DYN_FORWARDPASS_METRIC_PORT="$FORWARD_PASS_PORT"
 export VLLM_ENGINE_READY_TIMEOUT_S="$READY_TIMEOUT_S" # vLLM's own 600 s do not load a large model
 export VLLM_NIXL_SIDE_CHANNEL_HOST="$NODE_ADDRESS" # the default, localhost, breaks transfers between nodes

@@ -3,6 +3,7 @@
 
 RESTART=${SLURM_RESTART_COUNT:-0}
 declare -A STEPS=() # name of each running step -> process id of its srun
+ENTER=()            # srun's options for the container, once there is one
 ENDED=false         # whether exit.json is written
 
 # --- markers -------------------------------------------------------------------------------------------------------
@@ -22,6 +23,7 @@ end() { # end REASON CODE [STEP] [DETAIL]: tear down, say why, and exit
   trap '' TERM INT
   tear_down "$1"
   rm -rf "${TMPDIR:-/tmp}/recipegen-etcd-$SLURM_JOB_ID."* # of an etcd that was killed; this is its node, too
+  [[ ${#ENTER[@]} == 0 ]] || remove_container
   local step=null ready=false
   [[ -z ${3:-} ]] || step=$(json_text "$3")
   ! is_ready || ready=true
@@ -52,6 +54,12 @@ tear_down() { # tear_down REASON: stop every step; TERM, then what is left by fo
   done
 }
 
+remove_container() { # pyxis keeps a named container, tens of GB, unless the site scopes names to jobs; a job that was cancelled starts no more steps
+  local name=pyxis_recipegen-$SLURM_JOB_ID
+  timeout 60 "${SRUN[@]}" --nodes="${#HOSTS[@]}" --ntasks="${#HOSTS[@]}" --job-name=remove --output=/dev/null \
+    bash -c "! command -v enroot || enroot remove --force $name" </dev/null 2>/dev/null
+}
+
 running_steps() { # process ids of steps that have not ended
   local pid
   for pid in "${STEPS[@]}"; do
@@ -61,8 +69,10 @@ running_steps() { # process ids of steps that have not ended
 
 # --- set-up --------------------------------------------------------------------------------------------------------
 
-load_site() { # what the cluster adds; what the submitter's shell happened to hold must not decide how engines run
+load_site() { # what the cluster adds; what the submitter's shell happened to hold must not decide what runs, or how
   local file
+  unset CONTAINER_IMAGE CONTAINER_MOUNTS CONTAINER_RUNTIME DISCOVERY ETCD FRONTEND_HOST MODEL NATS_SERVER_BIN NETWORK_INTERFACE PATH_PREFIX \
+    PORT_OFFSET READY_TIMEOUT_S RESERVE_S RUN_ROOT SRUN_OPTIONS
   unset PYTHONPATH PYTHONHOME "${!DYN_@}" "${!ETCD_@}" "${!FLASHINFER_@}" "${!NATS_@}" "${!NCCL_@}" "${!NIXL_@}" "${!NVSHMEM_@}" \
     "${!PYTORCH_@}" "${!TORCH_@}" "${!UCX_@}" "${!VLLM_@}"
   for file in ${RUN_DIR:+"$RUN_DIR/site.env"} ${SITE_ENV:+"$SITE_ENV"} "${LIB%/*}/site.env" "${SLURM_SUBMIT_DIR:-.}/site.env"; do
@@ -71,6 +81,7 @@ load_site() { # what the cluster adds; what the submitter's shell happened to ho
     # shellcheck source=/dev/null
     . "$file"
     set +a
+    SITE_NAMES=$(sed -n 's/^ *\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' "$file" | paste -sd ,)
     echo "site: $file"
     return
   done
@@ -99,12 +110,13 @@ open_run() { # open_run TIME_LIMIT_S EXPECTED: the run folder, the deadline, and
   ((READY_TIMEOUT_S <= left)) || READY_TIMEOUT_S=$left
   READY_BY=$(($(date +%s) + READY_TIMEOUT_S))
 
-  read -ra SRUN <<<"srun --overlap --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=10 --cpu-bind=none --mpi=none --export=ALL ${SRUN_OPTIONS:-}"
-  CREATE=() ENTER=()
+  read -ra SRUN <<<"srun --overlap --ntasks-per-node=1 --cpu-bind=none --mpi=none --export=ALL ${SRUN_OPTIONS:-}"
+  CREATE=()
   if [[ ${CONTAINER_RUNTIME:-none} == pyxis ]]; then
     local mounts="$RUN_DIR:$RUN_DIR,${LIB%/*}:${LIB%/*}:ro"
     ENTER=(--container-name="recipegen-$SLURM_JOB_ID" --container-mounts="$mounts${CONTAINER_MOUNTS:+,$CONTAINER_MOUNTS}"
-      --no-container-mount-home --no-container-entrypoint)
+      --container-writable --no-container-mount-home --no-container-entrypoint)
+    [[ -z $SITE_NAMES ]] || ENTER+=(--container-env="$SITE_NAMES") # the site's values win over the image's
     [[ -n ${CONTAINER_IMAGE:-} ]] || refuse_site "site.env names no CONTAINER_IMAGE, which pyxis needs"
     CREATE=(--container-image="$CONTAINER_IMAGE")
   fi
@@ -131,7 +143,8 @@ choose_ports() { # choose_ports STEP SLOTS: jobs that meet on a node get differe
 
 check_nodes() { # what would otherwise fail an hour later fails now, on all nodes at once
   local check=(bash "$LIB/python.sh" node_check.py)
-  if ! run_to_end check 0 "${#HOSTS[@]}" "${CREATE[@]}" "${ENTER[@]}" "${check[@]}" check "$BUNDLE/plan.json" ||
+  local all=(--kill-on-bad-exit=0 --wait=0) # one node's problem does not hide another's
+  if ! run_to_end check 0 "${#HOSTS[@]}" "${all[@]}" "${CREATE[@]}" "${ENTER[@]}" "${check[@]}" check "$BUNDLE/plan.json" ||
     ! run_to_end collect 0 1 "${ENTER[@]}" "${check[@]}" collect "$BUNDLE/plan.json"; then
     end node_check 1 check "$(complaints)"
   fi
@@ -141,7 +154,9 @@ check_nodes() { # what would otherwise fail an hour later fails now, on all node
 
 complaints() { # what the checks found, in one line; where none could run, what Slurm and pyxis said on the first node that failed
   local found log
-  found=$(sed -n 's/^problem: //p' "$RUN_DIR"/logs/{check,collect}.*.log 2>/dev/null | sort -u | head -n 3)
+  found=$(sed -n 's/^problem: //p' "$RUN_DIR"/logs/{check,collect}.*.log 2>/dev/null | awk -F ': ' '
+    { text = substr($0, length($1) + 3); hosts[text] = (text in hosts) ? hosts[text] : $1; if (!count[text]++) order[++n] = text }
+    END { for (i = 1; i <= n && i <= 3; i++) print order[i] " (" (count[order[i]] > 1 ? count[order[i]] " nodes" : hosts[order[i]]) ")" }')
   for log in "$RUN_DIR"/logs/check.*.log; do
     [[ -z $found ]] || break
     found=$(sed -n 's/^slurmstepd[^ ]*: error: //p' "$log" | head -n 5)
@@ -155,8 +170,8 @@ start_step() { # start_step NAME FIRST_NODE NODES COMMAND...: one process per no
   launch "$1" "$2" "$3" "${ENTER[@]}" "${@:4}"
 }
 
-launch() { # launch NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...: a step that stays
-  begin "$@"
+launch() { # launch NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...: a step that stays, and ends with the first of its processes
+  begin "$1" "$2" "$3" --kill-on-bad-exit=1 --wait=10 "${@:4}"
   event step_started "\"step\": \"$1\""
 }
 

@@ -156,8 +156,8 @@ def collect(plan):
 
 def what_ran(plan, nodes):
     def common(key):
-        values = sorted({str(node.get(key)) for node in nodes})
-        return values[0] if len(values) == 1 else values
+        values = sorted({json.dumps(node.get(key)) for node in nodes})
+        return json.loads(values[0]) if len(values) == 1 else [json.loads(value) for value in values]
 
     return {
         "job": os.environ["SLURM_JOB_ID"],

@@ -16,6 +16,7 @@ COMPONENTS = {"prefill": "prefill", "backend": "decode", "decode": "decode"}  # 
 POLL_S = 0.5
 REQUEST_TIMEOUT_S = 120  # the first completion may compile kernels
 MAX_TOKENS = 8
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # nodes are reached directly, whatever the shell's proxies say
 PROMPT = "Probe {}: name a few words that come to your mind."  # each differs, so that no prefix cache answers for a worker
 
 
@@ -95,9 +96,10 @@ class Probe:
         """Registered `generate` endpoints per role; helper endpoints of the same workers do not count."""
         found = dict.fromkeys(self.expected, 0)
         try:
-            with urllib.request.urlopen(self.url + "/health", timeout=5) as answer:
+            with DIRECT.open(self.url + "/health", timeout=5) as answer:
                 listed = json.load(answer).get("instances", [])
-        except (OSError, ValueError, http.client.HTTPException):
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            self.markers.event("unreachable", once=True, url=self.url, message="{}: {}".format(type(error).__name__, error))
             return found
         for instance in listed:
             role = COMPONENTS.get(instance.get("component"))
@@ -141,7 +143,7 @@ def stream_chat(url, body, timeout):
     request = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
     tokens, finished = 0, False
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:
+        with DIRECT.open(request, timeout=timeout) as answer:
             for line in answer:
                 line = line.decode("utf-8", "replace").strip()
                 if line.startswith("event: error"):
@@ -170,7 +172,7 @@ def has_text(delta):
 def requests_served(url):
     """How many `generate` requests one worker has ended; None when it cannot be read. (requests_total counts when they begin.)"""
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with DIRECT.open(url, timeout=5) as answer:
             text = answer.read().decode("utf-8", "replace")
     except (OSError, http.client.HTTPException):
         return None
