@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -118,4 +119,4 @@ def _require_root(prepared: Prepared, transport: Transport) -> None:
     """A run root that is not there is more likely a slip of the profile than a folder to make on a shared file system."""
     root = prepared.record.run_dir.rpartition("/")[0]
     if prepared.record.scheduler == "slurm" and transport.run(["test", "-d", root], timeout=30).code != 0:
-        raise SubmissionRefused(f"run_root {root} is not a folder here", hint=f"if it is the right one: mkdir -p {root}")
+        raise SubmissionRefused(f"run_root {root} is not a folder here", hint=f"if it is the right one: mkdir -p {shlex.quote(root)}")

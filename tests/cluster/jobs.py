@@ -54,7 +54,9 @@ class Site:
 
     @property
     def run_root(self) -> Path:
-        return self.folder / "her runs"  # a blank, as a path may have
+        root = self.folder / "her runs"  # a blank, as a path may have
+        root.mkdir(exist_ok=True)
+        return root
 
     @property
     def etcd_folders(self) -> list[str]:
