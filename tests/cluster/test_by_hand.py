@@ -56,7 +56,7 @@ def test_without_a_site_the_job_says_what_it_looked_for(site: Site, content: str
     run = sbatch(site, rendered, PAIR, start_in=start)
     assert site.cluster.end_of(run.job) == "FAILED"
     assert message.format(leaf=rendered) in (start / f"slurm-{run.job}.out").read_text()
-    assert not site.run_root.exists()
+    assert list(site.run_root.iterdir()) == []
 
 
 def test_a_changed_bundle_is_refused_by_hand(site: Site) -> None:
@@ -69,7 +69,7 @@ def test_a_changed_bundle_is_refused_by_hand(site: Site) -> None:
     said = (start / f"slurm-{run.job}.out").read_text()
     assert "is not what was reviewed; nothing was started" in said
     assert "decode.sh: FAILED" in said
-    assert not site.run_root.exists()
+    assert list(site.run_root.iterdir()) == []
 
 
 def render(site: Site, leaf: Path) -> Path:

@@ -171,7 +171,9 @@ def test_a_port_in_use_is_named_within_seconds(site: Site, leaf: Path) -> None:
     with listener(site, node, address, FRONTEND_PORT):
         run = site.submit(leaf, profile=profile)
         assert_marker(run, reason="node_check", code=1, step="check", ready=False)
-    assert f"{node}: ports in use on {address}: {FRONTEND_PORT} (FRONTEND_PORT)" in run.ended()["detail"]
+    detail = run.ended()["detail"]
+    assert detail.startswith(f"ports in use on {address}: {FRONTEND_PORT} (FRONTEND_PORT)")
+    assert detail.endswith(f"({node})")
     status = run.status()
     assert status["phase"] == "FAILED"
     assert str(FRONTEND_PORT) in status["diagnosis"]
