@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
+from recipegen.job_variables import why_reserved
+
 _MATRIX_TIME = "the point's time_limit, or submit --time"
 _TOPOLOGY = "it follows from the topologies of the matrix"
 _SITE_GPUS = "slurm.gpus says in which form GPUs are asked for"
@@ -53,7 +55,6 @@ SITE_VARIABLES = {
 }
 """Variables of site.env that the profile has keys for."""
 
-_SHELL_OWN = ("PATH", "IFS", "UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS", "BASHPID", "BASH_ENV", "BASH_VERSINFO", "FUNCNAME", "ENV", "SITE_ENV")
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
@@ -81,9 +82,10 @@ def _absolute(text: str) -> str:
     return text
 
 
-def _run_root(text: str) -> str:
-    if any(c in text for c in ":,\\") or len(text.rstrip("/")) == 0:
-        raise ValueError(f"{text!r} cannot hold runs; expected a folder whose path has no ':', ',' or '\\', which mounts and sbatch would misread")
+def check_run_root(text: str) -> str:
+    """Return a run root without its last slash; ValueError for one that PATH, mounts or sbatch would misread."""
+    if any(c in text for c in ":,\\") or not text.isprintable() or not text.strip("/"):
+        raise ValueError(f"{text!r} cannot hold runs; expected a folder whose path has no ':', ',', '\\' or unprintable character")
     return text.rstrip("/")
 
 
@@ -119,13 +121,11 @@ def _srun_option(text: str) -> str:
 
 
 def _environment_name(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError(f"{name!r} is not the name of an environment variable")
     if name in SITE_VARIABLES:
         raise ValueError(f"{name!r} is set through the profile's key '{SITE_VARIABLES[name]}'")
-    if name in _SHELL_OWN or name.startswith(("SLURM_", "SBATCH_", "RECIPEGEN_")):
+    if why := why_reserved(name):
         hint = "; 'path_prefix' is put before PATH" if name == "PATH" else ""
-        raise ValueError(f"{name!r} belongs to the shell, to Slurm or to the tool{hint}")
+        raise ValueError(f"{name!r} {why}{hint}")
     return name
 
 
@@ -194,7 +194,7 @@ class ClusterSchema(Strict):
     name: Annotated[Text, AfterValidator(_name)]
     scheduler: Literal["slurm", "local"]
     transport: TransportSchema = TransportSchema()
-    run_root: Annotated[Path, AfterValidator(_run_root)]
+    run_root: Annotated[Path, AfterValidator(check_run_root)]
     account: Word | None = None
     partition: Word | None = None
     qos: Word | None = None

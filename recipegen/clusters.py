@@ -71,10 +71,16 @@ def local_profile(*, run_root: str, path_prefix: str) -> ClusterProfile:
 
     `path_prefix` is the folder of a `python3` that has Dynamo; the CLI gives that of the running one.
     """
+    from recipegen.cluster_schema import check_run_root
+
+    try:
+        root = check_run_root(run_root)
+    except ValueError as error:
+        raise InputError(str(error), hint="set XDG_STATE_HOME to another folder, or give a cluster profile") from None
     return ClusterProfile(
         name=LOCAL,
         scheduler="local",
-        run_root=run_root,
+        run_root=root,
         path_prefix=path_prefix,
         network_interface="lo",
         discovery="file",

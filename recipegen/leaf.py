@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from recipegen.launch import Bundle
 from recipegen.yamlsource import MAX_BYTES
 
 MATRIX = "matrix.yaml"
+MAX_FILE_BYTES = 16 << 20
 _MANIFEST = b"recipegen-bundle "
 
 
@@ -34,23 +38,22 @@ class Differences:
 
 def find_matrices(path: Path) -> list[Path]:
     """Return the matrix files that PATH means: a file, a leaf folder, or a tree of them. InputError when there are none."""
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise InputError(f"{path}: no such file or folder")
-    found = sorted(p for p in path.rglob(MATRIX) if p.is_file())
-    if not found:
-        raise InputError(f"{path}: no {MATRIX} in it or below it")
-    return found
+    with _explained(path):
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            found = sorted(p for p in path.rglob(MATRIX) if p.is_file())
+            if not found:
+                raise InputError(f"{path}: no {MATRIX} in it or below it")
+            return found
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{path}: neither a file nor a folder")
+    return [path]
 
 
 def read_matrix(path: Path) -> bytes:
     """Return the matrix's bytes, and no more of a huge file than shows that it is one; InputError when it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+    with _explained(path):
+        return _read(path, MAX_BYTES + 1)
 
 
 def leaf_files(bundles: Iterable[Bundle]) -> dict[str, bytes]:
@@ -63,11 +66,18 @@ def leaf_files(bundles: Iterable[Bundle]) -> dict[str, bytes]:
 
 
 def compare(leaf: Path, wanted: Mapping[str, bytes], *, only_point: str | None = None) -> Differences:
-    """Compare a leaf folder with what it should hold. With `only_point`, orphans of other points are none of our business."""
-    here = {name: leaf / name for name in wanted}
-    present = {name: path.read_bytes() for name, path in here.items() if path.is_file()}
-    owned = {only_point, "lib"} if only_point else {*_bundle_folders(leaf), *(name.split("/")[0] for name in wanted)}
-    found = {path.relative_to(leaf).as_posix() for folder in owned if folder for path in _files(leaf / folder)}
+    """Compare a leaf folder with what it should hold. With `only_point`, orphans of other points are none of our business.
+
+    Only real folders are looked into: a symbolic link in the place of one of ours is an InputError, anywhere else not ours.
+    """
+    with _explained(leaf):
+        own = {name.split("/")[0] for name in wanted}
+        for folder in sorted(own):
+            if (leaf / folder).is_symlink() or ((leaf / folder).exists() and not (leaf / folder).is_dir()):
+                raise InputError(f"{leaf / folder}: not a folder of its own, as a bundle needs")
+        present = {name: _read(leaf / name, MAX_FILE_BYTES) for name in wanted if _is_there(leaf / name)}
+        owned = {only_point, "lib"} if only_point else {*_bundle_folders(leaf), *own}
+        found = {path.relative_to(leaf).as_posix() for folder in owned if folder for path in _files(leaf / folder)}
     return Differences(
         stale=tuple(sorted(name for name, data in present.items() if data != wanted[name])),
         missing=tuple(sorted(wanted.keys() - present.keys())),
@@ -78,31 +88,76 @@ def compare(leaf: Path, wanted: Mapping[str, bytes], *, only_point: str | None =
 def write(leaf: Path, files: Mapping[str, bytes]) -> None:
     """Write files, each whole or not at all; the manifests last, so that a bundle with a manifest is complete."""
     for name in sorted(files, key=lambda name: (name.endswith("/MANIFEST"), name)):
-        path = leaf / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.new")
-        temporary.write_bytes(files[name])
-        temporary.replace(path)
+        with _explained(leaf / name):
+            _replace(leaf / name, files[name])
 
 
 def remove(leaf: Path, names: Iterable[str]) -> None:
     """Remove files, and the folders that are empty then."""
     for name in names:
         path = leaf / name
-        path.unlink(missing_ok=True)
-        parent = path.parent
-        while parent != leaf and not any(parent.iterdir()):
-            parent.rmdir()
-            parent = parent.parent
+        with _explained(path):
+            path.unlink(missing_ok=True)
+            parent = path.parent
+            while parent != leaf and not any(parent.iterdir()):
+                parent.rmdir()
+                parent = parent.parent
 
 
 def _bundle_folders(leaf: Path) -> list[str]:
-    """Folders that hold a rendered bundle: they have a MANIFEST of ours."""
-    manifests = leaf.glob("*/MANIFEST")
-    return [path.parent.name for path in manifests if path.read_bytes()[: len(_MANIFEST)] == _MANIFEST]
+    """Folders that hold a rendered bundle: real ones, with a MANIFEST of ours."""
+    if not leaf.is_dir():
+        return []
+    folders = (path for path in sorted(leaf.iterdir()) if path.is_dir() and not path.is_symlink())
+    return [path.name for path in folders if (path / "MANIFEST").is_file() and _read(path / "MANIFEST", len(_MANIFEST)) == _MANIFEST]
 
 
 def _files(folder: Path) -> Iterable[Path]:
     for root, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        yield from (Path(root) / name for name in names)
+        links = [name for name in folders if (Path(root) / name).is_symlink()]
+        folders[:] = [name for name in folders if name != "__pycache__" and name not in links]
+        yield from (Path(root) / name for name in (*names, *links))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file stands there; anything else in its place is an InputError."""
+    if path.is_file():
+        return True
+    if path.exists() or path.is_symlink():
+        raise InputError(f"{path}: not a file, where a bundle has one")
+    return False
+
+
+def _read(path: Path, most: int) -> bytes:
+    """Return the first bytes of a regular file; a pipe or a device would hang, or never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InputError(f"{path}: not a regular file")
+        return file.read(most)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write by a temporary name of this writer alone: two who render at once do not take each other's."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: {(error.strerror or str(error)).lower()}") from error
+    except ValueError as error:  # a NUL in a path
+        raise InputError(f"{str(path)!r}: {error}") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from recipegen.catalogue import load_hardware, load_model
 from recipegen.errors import InputError, Problem
+from recipegen.job_variables import why_reserved
 from recipegen.model import Dynamo, Matrix, Point, Role, RoleSettings, RoleShape, Runtime, Setting, Topology, Value, Variant, Workload
 from recipegen.topology import NotationError, parse_shape, slug
 from recipegen.yamlsource import Document, parse_yaml, validate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from recipegen.matrix_schema import MatrixSchema, PointSchema, SettingsSchema, ShapeSchema
 
 DEFAULT_MTP = 3
+MIN_TIME_LIMIT_S = 120
 MAX_NAME = 100
 """Bytes of a point's name: it is a folder, part of a job name, and the start of a run's id."""
 
@@ -101,6 +103,9 @@ class _Builder:
         derive = self._section(raw.derive, (*path, "derive"), lambda _, text: text, canonical_flag)
         for name in {s.name for s in args} & {s.name for s in derive}:
             self._problem((*path, "derive", name), f"'{name}' stands in args and in derive")
+        for name in raw.env:
+            if why := why_reserved(name):
+                self.problems.append(Problem(self.document.key_source(*path, "env", name), f"'{name}' {why}"))
         return RoleSettings(args=args, derive=derive, env=self._section(raw.env, (*path, "env"), lambda _, text: text, str))
 
     def _section(
@@ -196,8 +201,11 @@ class _Builder:
     def _check_point(self, index: int, point: Point) -> None:
         if len(point.name.encode()) > MAX_NAME:
             self._problem(("points", index), f"the name '{point.name}' is longer than {MAX_NAME} bytes")
-        if point.time_limit_s == 0:
-            self._problem(("points", index, "time_limit"), "a time limit of zero is no limit for Slurm; state one")
+        if point.time_limit_s < MIN_TIME_LIMIT_S:
+            message = (
+                f"a time limit below {MIN_TIME_LIMIT_S // 60} minutes leaves nothing beside start and tear-down (and zero is no limit for Slurm)"
+            )
+            self._problem(("points", index, "time_limit"), message)
 
 
 def merge_settings(*layers: RoleSettings) -> RoleSettings:

@@ -10,7 +10,7 @@ Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 FlagName = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\+?$", max_length=100)]
-Duration = Annotated[str, Field(pattern=r"^(\d{1,3}-)?\d{1,3}:[0-5]\d:[0-5]\d$")]
+Duration = Annotated[str, Field(pattern=r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$")]
 
 
 class Strict(BaseModel):

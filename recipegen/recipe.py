@@ -79,6 +79,8 @@ def _derive(matrix: Matrix, point: Point, shape: RoleShape, derive: tuple[Settin
         try:
             formula = parse_formula(str(setting.value))
             value = formula.evaluate(values)
+            if value < 0:
+                raise FormulaError(f"'{formula.show(values)}' gives {value}; a size cannot be negative")
         except FormulaError as error:
             known = f"; known here: {', '.join(sorted(values))}" if "unknown name" in str(error) else ""
             problems.append(Problem(setting.source, f"'{setting.name}' of point {point.name}: {error}{known}"))

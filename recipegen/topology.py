@@ -9,9 +9,9 @@ from collections.abc import Callable
 from recipegen.model import Topology
 
 MAX_SIZE = 4096
-_COUNT = re.compile(r"(?P<count>\d+)[x\u00d7]", re.IGNORECASE)
-_EP = re.compile(r"\+EP(?P<size>\d*)$", re.IGNORECASE)
-_TOKEN = re.compile(r"(?P<kind>[A-Z]+)(?P<size>\d+)")
+_COUNT = re.compile(r"(?P<count>\d+)[x\u00d7]", re.IGNORECASE | re.ASCII)
+_EP = re.compile(r"\+EP(?P<size>\d*)$", re.IGNORECASE | re.ASCII)
+_TOKEN = re.compile(r"(?P<kind>[A-Z]+)(?P<size>\d+)", re.ASCII)
 _AXES = {"TP": "TP", "DP": "DP", "PP": "PP", "TEP": "TP", "DEP": "DP"}
 """Every word of the notation, and the size that it states."""
 

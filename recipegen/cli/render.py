@@ -17,7 +17,7 @@ from recipegen.leaf import Differences, compare, find_matrices, leaf_files, read
 @click.option("--out", type=click.Path(path_type=Path), help="Write below this folder instead of beside the matrix.")
 @click.option("--simulate", is_flag=True, help="Mockers in the place of the engines; needs --out, and is never committed.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and say what is stale, missing or orphaned.")
-@click.option("--clean", is_flag=True, help="Also remove what no point of the matrix makes.")
+@click.option("--clean", is_flag=True, help="Also remove what no point makes: folders with a MANIFEST of ours, and further files in our folders.")
 def command(path: Path, point: str | None, out: Path | None, simulate: bool, check: bool, clean: bool) -> None:
     """Render the bundles of PATH: a matrix file, a leaf folder, or a tree of them."""
     if simulate and out is None:

@@ -161,7 +161,7 @@ complaints() { # what the checks found, in one line; where none could run, what 
     [[ -z $found ]] || break
     found=$(sed -n 's/^slurmstepd[^ ]*: error: //p' "$log" | head -n 5)
   done
-  paste -sd '|' <<<"$found"
+  paste -sd '|' <<<"${found:-the checks could not run; see slurm-$SLURM_JOB_ID.out}"
 }
 
 # --- steps ---------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ run_to_end() { # run_to_end NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...: a s
 begin() { # begin NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...
   local nodes
   nodes=$(IFS=, && echo "${HOSTS[*]:$2:$3}")
-  "${SRUN[@]}" --nodes="$3" --ntasks="$3" --nodelist="$nodes" --job-name="$1" --output="$RUN_DIR/logs/$1.%t.log" "${@:4}" </dev/null &
+  "${SRUN[@]}" --nodes="$3" --ntasks="$3" --nodelist="$nodes" --job-name="$1" --output="${RUN_DIR//%/%%}/logs/$1.%t.log" "${@:4}" </dev/null &
   STEPS[$1]=$!
 }
 

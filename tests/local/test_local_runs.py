@@ -136,17 +136,21 @@ def test_a_job_with_a_changed_file_starts_nothing(recipegen: Terminal, tmp_path:
     recipegen("cancel", run)
     bundle = run_dir / "bundle" / SMALLEST
     digest = json.loads((run_dir / "run.json").read_text())["digest"]
-    for name in ("decode.sh", "plan.json", "MANIFEST", "../lib/job.sh", "job.sbatch"):
-        original = (bundle / name).read_bytes()
-        (bundle / name).write_bytes(original + b"\n")
+    for name in ("decode.sh", "plan.json", "MANIFEST", "../lib/job.sh", "job.sbatch", "../lib/json.py", "added.sh"):
+        original = (bundle / name).read_bytes() if (bundle / name).exists() else None
+        (bundle / name).write_bytes((original or b"") + b"\n")
         env = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "9"}
         ended = subprocess.run(["bash", bundle / "job.sbatch", run_dir, digest], env=env, capture_output=True, text=True, check=False)
         assert ended.returncode == 1
         assert "nothing was started" in ended.stdout
         assert ending_of(run_dir)["reason"] == "manifest"
+        assert name.rpartition("/")[2] in ending_of(run_dir)["detail"]
         assert list(run_dir.glob("events.*")) == []
         (run_dir / "exit.json").unlink()
-        (bundle / name).write_bytes(original)
+        if original is None:
+            (bundle / name).unlink()
+        else:
+            (bundle / name).write_bytes(original)
 
 
 def test_detaching_does_not_cancel_and_another_process_takes_up(recipegen: Terminal, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ node_check.py collect PLAN   on one: writes nodes.txt and ran.json from them
 
 import errno
 import fcntl
-import glob
 import json
 import os
 import re
@@ -141,8 +140,9 @@ class Node:
 
 def collect(plan):
     nodes = []
-    for path in sorted(glob.glob(os.path.join(run_dir(), "nodes.d", "*.json"))):
-        with open(path, encoding="utf-8") as file:
+    folder = os.path.join(run_dir(), "nodes.d")
+    for name in sorted(name for name in os.listdir(folder) if name.endswith(".json")):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
             nodes.append(json.load(file))
     missing = plan["directives"]["nodes"] - len(nodes)
     if missing:

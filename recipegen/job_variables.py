@@ -1,0 +1,33 @@
+"""Environment names that the job's scripts, bash or Slurm need for themselves: neither a recipe nor a profile may set them."""
+
+from __future__ import annotations
+
+import re
+
+_SHELL = frozenset(
+    {
+        *("BASH_ENV", "BASH_VERSINFO", "BASHOPTS", "BASHPID", "ENV", "EUID", "FUNCNAME", "IFS"),
+        *("PATH", "PPID", "SHELLOPTS", "SITE_ENV", "UID"),
+    }
+)
+_JOB = frozenset(
+    {
+        *("BUNDLE", "CREATE", "DIGEST", "END_TIME", "ENDED", "ENTER", "FIRST_ADDRESS", "HOSTS", "LIB", "POINT", "READY_BY"),
+        *("RESTART", "RUN_DIR", "SITE_NAMES", "SRUN", "STEPS"),
+        *("DEVICES", "LEADER_ADDRESS", "NODE_ADDRESS", "NODE_INTERFACE", "NODE_RANK", "SIMULATION", "SLOT", "START_RANK"),
+        *("TINY_MODEL", "WORKER"),
+        *("DP_RPC_PORT", "FORWARD_PASS_PORT", "KV_EVENT_PORT", "MASTER_PORT", "NIXL_PORT", "SYSTEM_PORT", "VLLM_PORT_BASE"),
+        *("DYN_DISCOVERY_BACKEND", "DYN_FILE_KV", "DYN_SELF_HOST_METADATA", "DYN_SYSTEM_HOST"),
+        *("DYN_TCP_RESPONSE_STREAM_HOST", "DYN_TCP_RPC_HOST", "ETCD_ENDPOINTS", "NATS_SERVER"),
+    }
+)
+_PREFIXES = ("SLURM_", "SLURMD_", "SBATCH_", "RECIPEGEN_")
+
+
+def why_reserved(name: str) -> str:
+    """Return why nobody may set this name, or an empty string when everybody may."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII):
+        return "is not the name of an environment variable"
+    if name in _SHELL or name.startswith(_PREFIXES):
+        return "belongs to the shell, to Slurm or to the tool"
+    return "is set by the job itself" if name in _JOB else ""
