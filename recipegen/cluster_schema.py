@@ -25,6 +25,7 @@ OWNED_BY_TOOL = {
     **dict.fromkeys(("export", "export-file", "get-user-env", "parsable", "array", "wrap", "wait", "test-only", "requeue", "no-requeue"), _MECHANICS),
     **dict.fromkeys(("help", "usage", "version", "quiet", "verbose", "ignore-pbs", "uid", "gid"), _MECHANICS),
     "job-name": "the name of the matrix, and the point",
+    "comment": "it holds the run's id, by which a run is found again",
     "segment": "slurm.segment, and the topologies of the matrix",
     "clusters": "a profile is for one cluster: SLURM_CONF says which",
 }

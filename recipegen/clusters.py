@@ -200,8 +200,8 @@ def sbatch_options(profile: ClusterProfile, directives: Directives, *, run_dir: 
         options.append(f"--time={slurm_time(time_limit_s)}")
     folder = run_dir.replace("%", "%%")  # sbatch expands % in --output, and only there
     options += [f"--chdir={run_dir}", f"--output={folder}/slurm-%j.out"]
-    extra = {"comment": run_id, **profile.sbatch}
-    return (*options, *(f"--{name}" if value is True else f"--{name}={value}" for name, value in sorted(extra.items())))
+    options.append(f"--comment={run_id}")
+    return (*options, *(f"--{name}" if value is True else f"--{name}={value}" for name, value in sorted(profile.sbatch.items())))
 
 
 def slurm_time(seconds: int) -> str:

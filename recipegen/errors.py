@@ -4,6 +4,7 @@ RecipegenError
 ├── InputError           2  the matrix, the profile or an argument cannot be used (carries every problem found)
 ├── DifferencesFound     1  `render --check` or `diff` found something
 ├── SubmissionRefused    3  nothing was submitted
+│   └── SubmissionInterrupted 130  stopped by a signal; whether the job was queued is not known
 ├── JobFailed            4  the job failed, was cancelled or lost
 ├── DeadlinePassed       5  a deadline passed before READY
 ├── PollError            1  the scheduler could not be asked; says nothing about any job
@@ -73,6 +74,12 @@ class SubmissionRefused(RecipegenError):
     """The scheduler or the run root refused; nothing was submitted and nothing is left behind."""
 
     exit_code = 3
+
+
+class SubmissionInterrupted(SubmissionRefused):
+    """Ctrl-C, or another signal to stop, met a submission whose answer was still to come."""
+
+    exit_code = 130
 
 
 class JobFailed(RecipegenError):

@@ -16,6 +16,11 @@ from recipegen.transport import Transport
 FORMAT = 1
 """Of run.json and of the index; a reader refuses a higher one."""
 _EVENTS = re.compile(r"events\.(?P<writer>.+)\.jsonl")
+_NO_RECORD = "it may have been removed, or moved; a job that was submitted by hand makes one when it starts"
+_MOST = 10**12
+"""No time and no count of ours is beyond this."""
+_DEEPEST = 20
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _T = TypeVar("_T")
 
 
@@ -119,6 +124,11 @@ class RunRecord:
         name = self.cluster.get("name")
         return name if isinstance(name, str) else ""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is what `run.json` says, and not only what an index knows."""
+        return bool(self.digest)
+
     def with_job(self, job: str, submitted: float) -> RunRecord:
         """Return the record of a run that the scheduler has taken."""
         return replace(self, job=job, submitted=submitted)
@@ -141,7 +151,7 @@ def read_run(transport: Transport, run_dir: str) -> RunRecord:
     path = RunPaths(run_dir).record
     data = transport.read(path)
     if data is None:
-        raise InputError(f"{run_dir} is no run folder: it holds no run.json", hint="a job that was submitted by hand makes one when it starts")
+        raise InputError(f"{run_dir} is no run folder: it holds no run.json", hint=_NO_RECORD)
     return replace(parse_run(data, path), run_dir=run_dir)
 
 
@@ -155,10 +165,12 @@ def parse_run(data: bytes, source: str) -> RunRecord:
     """Read the bytes of a `run.json`; an InputError tells what is wrong with a torn or foreign one."""
     fields = Fields.parse(data, source)
     job, submitted, expected = fields.get("job"), fields.get("submitted"), fields.take("expected", dict)
-    fields.require(job is None or isinstance(job, str), "job", "a string or null")
+    fields.require(job is None or _is_text(job), "job", "a string or null")
     fields.require(submitted is None or _is_number(submitted), "submitted", "a number or null")
+    fields.require("/" not in fields.take("id", str), "id", "a name")
     known = {role.value for role in Role}
-    fields.require(all(role in known and isinstance(count, int) for role, count in expected.items()), "expected", "a count for each role")
+    counted = all(role in known and isinstance(count, int) and _is_number(count) for role, count in expected.items())
+    fields.require(counted, "expected", "a count for each role")
     return RunRecord(
         id=fields.take("id", str),
         point=fields.take("point", str),
@@ -191,7 +203,7 @@ class Fields:
             values = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise InputError([Problem(Source(source), f"is not JSON: {error}", "it is torn, or not written by recipegen")]) from error
-        fields = cls(values if isinstance(values, dict) else {}, source)
+        fields = cls(values if isinstance(values, dict) and _is_flat(values) else {}, source)
         if fields.take("format", int) > FORMAT:
             raise InputError([Problem(Source(source), f"has format {values['format']}", f"this recipegen knows {FORMAT}: upgrade it")])
         return fields
@@ -202,15 +214,30 @@ class Fields:
     def take(self, key: str, kind: type[_T]) -> _T:
         """Return the value of a key that must be there and be of a type; a whole number will do for a float."""
         value = self.values.get(key)
-        fits = _is_number(value) if kind is float else isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        fits = _is_number(value) if kind in (int, float) else True
+        fits = fits and (_is_text(value) if kind is str else kind is float or isinstance(value, kind))
         self.require(fits, key, f"a {kind.__name__}")
         return value  # type: ignore[return-value]  # just checked
 
     def require(self, fits: bool, key: str, expected: str) -> None:  # noqa: FBT001  # an assertion
         if not fits:
-            found = "missing" if key not in self.values else f"{self.values[key]!r}"
+            found = "missing" if key not in self.values else _shortened(repr(self.values[key]))
             raise InputError([Problem(Source(self.source), f"{key} is {found}, expected {expected}", "it is not a run's file, or is damaged")])
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_MOST <= value <= _MOST  # neither infinity nor NaN
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not _UNPRINTABLE.search(value)
+
+
+def _is_flat(value: object, depth: int = 0) -> bool:
+    """Whether a value is nested no deeper than any of ours is: what walks through it then cannot run out of stack."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth <= _DEEPEST and all(_is_flat(one, depth + 1) for one in inner)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from recipegen.clusters import ClusterProfile, sbatch_options, site_env
@@ -77,42 +78,50 @@ def submit(prepared: Prepared, transport: Transport, scheduler: Scheduler, index
     Raises SubmissionRefused with the scheduler's or the file system's own words.
     """
     record = prepared.record
-    _stage(prepared, transport)
+    _make_folder(prepared, transport)
     try:
+        _stage(prepared, transport)
         index.add(record)
         job = scheduler.submit(prepared.submission)
-    except BaseException:
-        transport.remove_tree(record.run_dir)
-        index.remove(record.id)
+    except BaseException as error:
+        _undo(record, transport, index)
+        if isinstance(error, TransportError):
+            raise SubmissionRefused(f"the run could not be prepared: {error}", hint=error.hint) from error
         raise
     submitted = record.with_job(job, now)
     try:
         write_run(transport, submitted)
         index.add(submitted)
-    except TransportError as error:
+    except (TransportError, KeyboardInterrupt) as error:
         raise RecipegenError(
-            f"job {job} was submitted, but the run could not be recorded: {error}",
-            hint=f"its run folder is {record.run_dir}; cancel it with the scheduler, or mend the cause and write the job id into run.json",
+            f"job {job} was submitted, but the run could not be recorded: {str(error) or 'interrupted'}",
+            hint=f"`recipegen status {shlex.quote(record.run_dir)}` finds the job again, and enters it where that can be written",
         ) from error
     return submitted
 
 
-def _stage(prepared: Prepared, transport: Transport) -> None:
+def _make_folder(prepared: Prepared, transport: Transport) -> None:
     run_dir = prepared.record.run_dir
-    _require_root(prepared, transport)
     try:
+        _require_root(prepared, transport)
         transport.make_dir(run_dir)
     except TransportError as error:
-        raise SubmissionRefused(f"the run folder cannot be made: {error}", hint="is run_root of the cluster profile right?") from error
-    try:
-        for path, data in prepared.files.items():
-            transport.put(path, data)
-        transport.put(prepared.record.paths.record, format_run(prepared.record))
-    except BaseException as error:
-        transport.remove_tree(run_dir)
-        if isinstance(error, TransportError):
-            raise SubmissionRefused(f"the bundle could not be staged: {error}") from error
-        raise
+        hint = error.hint or "is run_root of the cluster profile right?"
+        raise SubmissionRefused(f"the run folder cannot be made: {error}", hint=hint) from error
+
+
+def _stage(prepared: Prepared, transport: Transport) -> None:
+    for path, data in prepared.files.items():
+        transport.put(path, data)
+    transport.put(prepared.record.paths.record, format_run(prepared.record))
+
+
+def _undo(record: RunRecord, transport: Transport, index: RunIndex) -> None:
+    """Take back what was prepared; what cannot be removed must not hide why it has to be."""
+    with suppress(RecipegenError):
+        transport.remove_tree(record.run_dir)
+    with suppress(RecipegenError):
+        index.remove(record.id)
 
 
 def _require_root(prepared: Prepared, transport: Transport) -> None:

@@ -6,11 +6,13 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn, TextIO
 
 import click
 
 from recipegen import __version__
+from recipegen.cli.table import printable
 from recipegen.errors import InputError, RecipegenError, near_match
 
 VERBS = {
@@ -56,14 +58,20 @@ class VerbGroup(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # What is still buffered must not be tried again at exit: https://docs.python.org/3/library/signal.html#note-on-sigpipe
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence(sys.stdout)
             ctx.exit(BROKEN_PIPE)
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            # of the calls that verbs make themselves, only those that write their output name no file
+            _silence(sys.stdout)
+            raise RecipegenError(f"the output cannot be written: {(error.strerror or str(error)).lower()}") from error
         return result
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> NoReturn:  # noqa: ANN401
         """Run and exit; the one place that catches."""
         extra["standalone_mode"] = False
+        _open_standard_streams()
         try:
             result = super().main(args, *more, **extra)
         except RecipegenError as error:
@@ -85,7 +93,7 @@ def main(ctx: click.Context) -> None:
     from recipegen.cli.connect import Session  # not for --help
 
     ctx.obj = ctx.obj or Session.of_process(os.environ, terminal=sys.stdout.isatty())
-    if ctx.obj.environ.get("NO_COLOR"):
+    if ctx.obj.environ.get("NO_COLOR") or ctx.obj.environ.get("TERM") == "dumb":
         ctx.color = False
 
 
@@ -93,14 +101,37 @@ def _explain(error: RecipegenError) -> None:
     """Say what is wrong, problem by problem, and what to do next; on standard error."""
     problems = error.problems if isinstance(error, InputError) else ()
     for text in map(str, problems or (error,)):
-        click.echo(f"error: {text}", err=True)
+        _complain(f"error: {text}")
     if error.hint:
-        click.echo(f"hint: {error.hint}", err=True)
+        _complain(f"hint: {error.hint}")
 
 
 def _explain_usage(error: click.ClickException) -> None:
     """Say what click found wrong, as we say things."""
-    click.echo(f"error: {error.format_message()}", err=True)
+    _complain(f"error: {error.format_message()}")
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
-        click.echo(f"hint: `{context.command_path} --help` tells how it is used", err=True)
+        _complain(f"hint: `{context.command_path} --help` tells how it is used")
+
+
+def _complain(text: str) -> None:
+    """Write to standard error; where that is full or gone, the exit code has to say it alone."""
+    try:
+        click.echo(printable(text, keep="\n"), err=True)
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: TextIO) -> None:
+    """Have what is still buffered not tried again at exit: https://docs.python.org/3/library/signal.html#note-on-sigpipe."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _open_standard_streams() -> None:
+    """Put /dev/null where a standard stream was closed (`>&-`): a file of ours must not get its number, nor Python miss it."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(handle)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from recipegen.errors import InputError
+from recipegen.errors import InputError, RecipegenError
 from recipegen.lifecycle.clock import Clock, SystemClock
-from recipegen.run_index import RunIndex
+from recipegen.lifecycle.states import Limits
+from recipegen.lifecycle.tracker import Tracker
+from recipegen.run_index import IndexEntry, RunIndex
 from recipegen.runs import RunRecord, read_run
 from recipegen.scheduler import Scheduler
 from recipegen.transport import Transport
@@ -41,11 +43,23 @@ class Session:
         lively = terminal and environ.get("TERM", "") not in ("", "dumb")
         return cls(environ=environ, terminal=lively, clock=SystemClock(), index=RunIndex.of_user(environ), connect=connect)
 
-    def open_run(self, name: str) -> tuple[RunRecord, Machine]:
+    def open_run(self, name: str, *, exactly: bool = False) -> tuple[RunRecord, Machine]:
         """Find the run that RUN names, connect to its machine, and read its record there."""
-        entry = self.index.find(name)
+        entry = self.index.find(name, exactly=exactly)
         machine = self.connect(entry.cluster, entry.scheduler)
-        return read_run(machine.transport, entry.run_dir), machine
+        return read_entry(machine, entry), machine
+
+    def track(self, runs: Sequence[RunRecord], machine: Machine, *, limits: Limits | None = None) -> Tracker:
+        """Return what follows runs, and enters in the index the jobs that it finds again."""
+        return Tracker(runs, machine.transport, machine.scheduler, self.clock, limits=limits, on_job=self.index.update)
+
+
+def read_entry(machine: Machine, entry: IndexEntry) -> RunRecord:
+    """Read a run's record; of one that is gone or damaged, what the index knows: tracking then tells what is wrong."""
+    try:
+        return read_run(machine.transport, entry.run_dir)
+    except RecipegenError:
+        return entry.as_record()
 
 
 def connect(cluster: Mapping[str, object], scheduler: str) -> Machine:
@@ -60,5 +74,8 @@ def connect(cluster: Mapping[str, object], scheduler: str) -> Machine:
     if scheduler == "local":
         from recipegen.scheduler.local import LocalScheduler  # see above
 
-        return Machine(transport, LocalScheduler(str(cluster.get("run_root"))))
+        root = cluster.get("run_root")
+        if not isinstance(root, str) or not root.startswith("/") or "\0" in root:
+            raise InputError(f"cluster {cluster.get('name')!r} has run_root {root!r}; expected an absolute path")
+        return Machine(transport, LocalScheduler(root))
     raise InputError(f"cluster {cluster.get('name')!r} has scheduler {scheduler!r}; expected slurm or local")

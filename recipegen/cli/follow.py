@@ -10,6 +10,7 @@ import click
 
 from recipegen.cli.connect import Session
 from recipegen.cli.present import make_live_view, print_json_line, print_line
+from recipegen.cli.table import printable
 from recipegen.errors import DeadlinePassed, JobFailed
 from recipegen.lifecycle.endings import DEADLINE
 from recipegen.lifecycle.states import Phase, RunState
@@ -17,6 +18,8 @@ from recipegen.lifecycle.tracker import Change, Tracker
 from recipegen.runs import RunRecord
 
 Show = Callable[[Change], None]
+_MOST_DIGITS = 9
+"""Of a number of seconds, minutes or hours: more is a slip, and would overflow."""
 
 
 class Goal(str, Enum):
@@ -36,7 +39,7 @@ _REACHED = {Goal.READY: {Phase.READY, Phase.MEASURING, Phase.DONE}, Goal.DONE: {
 def parse_seconds(text: str) -> float:
     """Read a duration for click: seconds, MM:SS or H:MM:SS."""
     parts = text.split(":")
-    if len(parts) > 3 or not all(part.isdecimal() and part.isascii() for part in parts):
+    if len(parts) > 3 or not all(part.isdecimal() and part.isascii() and len(part) <= _MOST_DIGITS for part in parts):
         raise click.BadParameter(f"{text!r} is no duration; expected seconds, MM:SS or H:MM:SS")
     return float(sum(int(part) * 60**place for place, part in enumerate(reversed(parts))))
 
@@ -55,7 +58,7 @@ def conclude(goal: Goal, change: Change) -> None:
         return
     if not state.phase.over:
         raise DeadlinePassed(f"run {run.id} is not {goal.value} yet: {state.phase.value}", hint=f"it goes on: `recipegen watch {run.id}`")
-    text = f"run {run.id}: {state.phase.value}" + (f": {state.diagnosis}" if state.diagnosis else "")
+    text = printable(f"run {run.id}: {state.phase.value}" + (f": {state.diagnosis}" if state.diagnosis else ""))
     if state.phase is Phase.TIMED_OUT or state.reason == DEADLINE:
         raise DeadlinePassed(text, hint=f"its logs: {run.paths.logs}")
     raise JobFailed(text, hint=f"its logs: {run.paths.logs}")

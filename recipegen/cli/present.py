@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recipegen.cli.table import print_rows
+from recipegen.cli.table import print_rows, printable
 from recipegen.lifecycle.states import Phase, RunState
 from recipegen.lifecycle.tracker import Change
 
@@ -74,7 +74,7 @@ def print_line(change: Change) -> None:
     """Print one state as one line: the local time, the phase, its words."""
     time = f"{datetime.fromtimestamp(change.time).astimezone():%H:%M:%S}"
     words = explain_state(change.state)
-    click.echo(f"{time}  {style_phase(change.state.phase, 11 if words else 0)}" + (f"  {words}" if words else ""))
+    click.echo(f"{time}  {style_phase(change.state.phase, 11 if words else 0)}" + (f"  {printable(words)}" if words else ""))
 
 
 def print_json_line(change: Change) -> None:
@@ -89,9 +89,14 @@ def print_json(value: object) -> None:
 
 def print_table(changes: Sequence[Change], unread: Sequence[tuple[str, str]] = ()) -> None:
     """Print runs as aligned columns, newest first, and those that could not be read."""
-    rows = [(change.run.id, change.run.job or "-", style_phase(change.state.phase), _age(change), explain_state(change.state)) for change in changes]
-    rows += [(run_id, "-", "?", "-", text.splitlines()[0]) for run_id, text in unread]
+    rows = [_row(change) for change in changes]
+    rows += [(printable(run_id), "-", "?", "-", printable(text)) for run_id, text in unread]
     print_rows(("RUN", "JOB", "PHASE", "AGE", "DETAIL"), rows)
+
+
+def _row(change: Change) -> tuple[str, str, str, str, str]:
+    run, state = change.run, change.state
+    return printable(run.id), printable(run.job or "-"), style_phase(state.phase), _age(change), printable(explain_state(state))
 
 
 def print_run(change: Change) -> None:
@@ -123,7 +128,7 @@ def _lines(change: Change, *, styled: bool = True) -> list[tuple[str, str]]:
     lines = [
         ("run", run.id + (" (simulated)" if run.simulate else "")),
         ("job", f"{run.job or 'none yet'}{where}"),
-        ("phase", style_phase(state.phase) if styled else state.phase.value),
+        ("phase", state.phase.value),
         ("", explain_state(state)),
         ("endpoint", state.url if alive else ""),
         ("model", state.model if alive else ""),
@@ -132,7 +137,8 @@ def _lines(change: Change, *, styled: bool = True) -> list[tuple[str, str]]:
         *((worker.name, f"{worker.phase.value}  {worker.detail}".rstrip()) for worker in state.workers if alive),
         ("folder", run.run_dir),
     ]
-    return [(key, value) for key, value in lines if value]
+    shown = [(key, printable(value)) for key, value in lines if value]
+    return [(key, style_phase(state.phase) if styled and key == "phase" else value) for key, value in shown]
 
 
 def _age(change: Change) -> str:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import click
 
-from recipegen.cli.connect import Machine, Session
+from recipegen.cli.connect import Machine, Session, read_entry
 from recipegen.cli.present import print_json, print_run, print_table, state_object
 from recipegen.errors import RecipegenError
 from recipegen.lifecycle.endings import is_ending
 from recipegen.lifecycle.states import Limits
-from recipegen.lifecycle.tracker import Change, Tracker
+from recipegen.lifecycle.tracker import Change
 from recipegen.run_index import IndexEntry
-from recipegen.runs import RunRecord, read_run
+from recipegen.runs import RunRecord
 
 _SETTLE_S = 3.0
 _ONE_LOOK = Limits(exit_grace_s=_SETTLE_S, unknown_polls=1, failed_polls=1_000_000)
@@ -47,7 +47,7 @@ def command(session: Session, run: str | None, last: int, output: str) -> None:
 
 @dataclass(frozen=True)
 class Found:
-    """What there is to show: states, and the runs that could not be read with the reason."""
+    """What there is to show: states, and the runs whose machine could not be reached with the reason."""
 
     changes: list[Change] = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
@@ -62,14 +62,14 @@ def look_at_all(session: Session, entries: Sequence[IndexEntry]) -> Found:
         except RecipegenError as error:  # a machine, not a row
             found.unread.extend((entry.id, str(error)) for entry in group)
             continue
-        found.changes.extend(look(session, machine, _read_all(machine, group, found)))
+        found.changes.extend(look(session, machine, [read_entry(machine, entry) for entry in group]))
     found.changes.sort(key=lambda change: change.run.created, reverse=True)
     return found
 
 
 def look(session: Session, machine: Machine, records: Sequence[RunRecord]) -> list[Change]:
     """Look once, and again for a moment where a job has just ended and its last word is on the way."""
-    tracker = Tracker(records, machine.transport, machine.scheduler, session.clock, limits=_ONE_LOOK)
+    tracker = session.track(records, machine, limits=_ONE_LOOK)
     tracker.look()
     until = session.clock.now() + _SETTLE_S
     while any(is_ending(change.state) for change in tracker.latest) and session.clock.now() < until:
@@ -87,13 +87,3 @@ def _by_machine(entries: Sequence[IndexEntry]) -> list[list[IndexEntry]]:
         else:
             group.append(entry)
     return groups
-
-
-def _read_all(machine: Machine, entries: Sequence[IndexEntry], found: Found) -> list[RunRecord]:
-    records = []
-    for entry in entries:
-        try:
-            records.append(read_run(machine.transport, entry.run_dir))
-        except RecipegenError as error:
-            found.unread.append((entry.id, str(error)))
-    return records

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +20,8 @@ from recipegen.clusters import ClusterProfile, local_profile, profile_folders, p
 from recipegen.errors import InputError
 from recipegen.launch import Bundle, LaunchPlan
 from recipegen.leaf import compare, find_matrices, leaf_files, read_matrix
-from recipegen.lifecycle.tracker import Tracker
 from recipegen.matrix import parse_duration
+from recipegen.run_index import need_state_folder
 from recipegen.runs import format_run, new_run_id
 from recipegen.scheduler.slurm import submit_command
 from recipegen.submission import Prepared, prepare, submit
@@ -57,13 +59,14 @@ def command(
         _print_dry_run(prepared, profile)
         return
     machine = session.connect(prepared.record.cluster, profile.scheduler)
-    record = submit(prepared, machine.transport, machine.scheduler, session.index, now=session.clock.now())
+    with unwinding():
+        record = submit(prepared, machine.transport, machine.scheduler, session.index, now=session.clock.now())
     click.echo(f"submitted job {record.job} to {profile.name}; run folder {record.run_dir}", err=True)
     if not watch:
         click.echo(record.id)
         return
     click.echo(f"run {record.id}", err=True)
-    tracker = Tracker([record], machine.transport, machine.scheduler, session.clock)
+    tracker = session.track([record], machine)
     with detachable(record), shown(session, output) as show:
         last = follow(tracker, Goal.READY.reached, deadline=None, show=show)
     conclude(Goal.READY, last)
@@ -86,14 +89,24 @@ def _reviewed(path: Path, point: str, *, simulate: bool) -> tuple[LaunchPlan, Bu
 
 
 def _profile(session: Session, cluster: str) -> ClusterProfile:
-    local = local_profile(run_root=_local_runs(session.environ), path_prefix=str(Path(sys.executable).parent))
+    local = local_profile(run_root=str(need_state_folder(session.environ) / "local"), path_prefix=str(Path(sys.executable).parent))
     profile = resolve_profile(cluster, folders=profile_folders(session.environ, os.getcwd()), local=local)
     return replace(profile, run_root=os.path.abspath(profile.run_root))
 
 
-def _local_runs(environ: Mapping[str, str]) -> str:
-    state = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or "/", ".local/state")
-    return os.path.join(state, "recipegen", "local")
+@contextmanager
+def unwinding() -> Iterator[None]:
+    """Have TERM and HUP take back what was begun, as Ctrl-C does."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    old = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
 
 
 def _limit(text: str, profile: ClusterProfile) -> int:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import click
+
+# control characters (C1 too), line and paragraph separators, directions of writing, lone surrogates
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_REPLACED = {"\n": " ", "\r": " ", "\t": " "}
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """Return a text that a job or a file gave with nothing in it that a terminal would obey, or that cannot be encoded."""
+    return _UNPRINTABLE.sub(lambda found: found[0] if found[0] in keep else _REPLACED.get(found[0], "\N{REPLACEMENT CHARACTER}"), text)
 
 
 def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

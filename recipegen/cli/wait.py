@@ -7,7 +7,8 @@ import click
 from recipegen.cli.connect import Session
 from recipegen.cli.follow import Goal, conclude, detachable, follow, parse_seconds
 from recipegen.cli.present import explain_state, print_json, state_object
-from recipegen.lifecycle.tracker import Change, Tracker
+from recipegen.cli.table import printable
+from recipegen.lifecycle.tracker import Change
 
 
 @click.command(name="wait", short_help="Wait until a run is ready or has ended.")
@@ -22,7 +23,7 @@ def command(session: Session, run: str, goal: str, timeout: float | None, output
     Exit code 0: reached; 4: it failed, was cancelled or lost; 5: a deadline passed, the job's own or --timeout.
     """
     record, machine = session.open_run(run)
-    tracker = Tracker([record], machine.transport, machine.scheduler, session.clock)
+    tracker = session.track([record], machine)
     deadline = None if timeout is None else session.clock.now() + timeout
     with detachable(record):
         last = follow(tracker, Goal(goal).reached, deadline=deadline, show=_say)
@@ -30,8 +31,8 @@ def command(session: Session, run: str, goal: str, timeout: float | None, output
         print_json(state_object(last))
     conclude(Goal(goal), last)
     if output == "text" and not last.state.phase.over:
-        click.echo(last.state.url)
+        click.echo(printable(last.state.url))
 
 
 def _say(change: Change) -> None:
-    click.echo(f"{change.run.id}: {change.state.phase.value} {explain_state(change.state)}".rstrip(), err=True)
+    click.echo(printable(f"{change.run.id}: {change.state.phase.value} {explain_state(change.state)}".rstrip()), err=True)

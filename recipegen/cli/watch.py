@@ -6,7 +6,6 @@ import click
 
 from recipegen.cli.connect import Session
 from recipegen.cli.follow import Goal, conclude, detachable, follow, shown
-from recipegen.lifecycle.tracker import Tracker
 
 
 @click.command(name="watch", short_help="Follow a run until it is ready or has ended.")
@@ -17,7 +16,7 @@ from recipegen.lifecycle.tracker import Tracker
 def command(session: Session, run: str, until: str, output: str) -> None:
     """Follow RUN until it has ended, or is READY; Ctrl-C leaves it running."""
     record, machine = session.open_run(run)
-    tracker = Tracker([record], machine.transport, machine.scheduler, session.clock)
+    tracker = session.track([record], machine)
     with detachable(record), shown(session, output) as show:
         last = follow(tracker, Goal(until).reached, deadline=None, show=show)
     conclude(Goal(until), last)

@@ -32,7 +32,7 @@ def _find_loss(state: RunState, seen: Observation) -> str:
     if quiet <= limits.silence_s:
         return ""
     if seen.job is None:
-        return "it never got a job id: its submission was interrupted"
+        return "" if seen.poll_error else "it never got a job id: its submission was interrupted"
     if trail.failed_polls >= limits.failed_polls:
         return f"the scheduler could not be asked {trail.failed_polls} times, and the job has been silent for {quiet:.0f} s"
     if trail.unknown_polls >= limits.unknown_polls:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import heapq
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+_MOST = 10**12
+"""No time and no count is beyond this."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ def parse_stamp(record: Mapping[str, object]) -> Stamp | None:
 
 
 def as_count(value: object, *, lowest: int | None = 0) -> int | None:
-    """Return a whole number of at least `lowest`, or None: JSON's `true` is no number."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    """Return a whole number of at least `lowest`, or None: JSON's `true` is no number, and no count has 400 digits."""
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MOST:
         return None
     return value if lowest is None or value >= lowest else None
 
@@ -86,10 +88,7 @@ def as_count(value: object, *, lowest: int | None = 0) -> int | None:
 def _as_finite(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
+    return float(value) if -_MOST <= value <= _MOST else None  # neither infinity nor NaN
 
 
 def _parse_line(line: bytes) -> Event | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from recipegen.lifecycle.states import Observation, Phase, RoleCount, RunState, 
 from recipegen.model import Role
 from recipegen.scheduler import Activity, JobView, SchedulerState
 
-_WORKER = re.compile(r"(prefill|decode|agg)-\d+")
+_WORKER = re.compile(r"(prefill|decode|agg)-[0-9]{1,4}")
 _MAY_END = frozenset({"probe", "bench"})
 """Steps whose end, before the tear-down, is no failure."""
 
@@ -66,7 +67,9 @@ def _fold_progress(state: RunState, progress: tuple[Worker, ...]) -> RunState:
 
 def _fold_poll(state: RunState, seen: Observation) -> RunState:
     view = seen.view
-    if seen.job is None or (view is None and not seen.poll_error):
+    if seen.job is None:
+        return _warn(state, f"whether it has a job could not be asked: {seen.poll_error}") if seen.poll_error else state
+    if view is None and not seen.poll_error:
         return state
     if view is None:
         return _warn(_trail(state, failed_polls=state.trail.failed_polls + 1), f"the scheduler could not be asked: {seen.poll_error}")
@@ -196,11 +199,13 @@ def _reach(state: RunState, phase: Phase, detail: str) -> RunState:
 
 
 def _put_worker(state: RunState, news: Worker) -> RunState:
-    known = {worker.name: worker for worker in state.workers}
-    old = known.get(news.name)
-    if old is None or news.phase.rank >= old.phase.rank:
-        known[news.name] = news
-    return replace(state, workers=tuple(sorted(known.values(), key=_place)))
+    workers, place = state.workers, bisect_left(state.workers, _place(news), key=_place)
+    known = workers[place : place + 1]
+    if known and known[0].name == news.name:
+        if known[0] == news or news.phase.rank < known[0].phase.rank:
+            return state
+        return replace(state, workers=(*workers[:place], news, *workers[place + 1 :]))
+    return replace(state, workers=(*workers[:place], news, *workers[place:]))
 
 
 def _place(worker: Worker) -> tuple[int, int, str]:

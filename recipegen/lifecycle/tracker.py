@@ -9,6 +9,7 @@ from recipegen.errors import PollError, RecipegenError, TransportError
 from recipegen.lifecycle.advance import advance
 from recipegen.lifecycle.clock import Clock
 from recipegen.lifecycle.folder import FolderReader, News
+from recipegen.lifecycle.recovery import find_job, record_job
 from recipegen.lifecycle.states import Limits, Observation, RoleCount, RunState
 from recipegen.runs import RunRecord, read_run
 from recipegen.scheduler import JobView, Scheduler
@@ -45,8 +46,18 @@ class _Followed:
     seen: bool = False
 
 
+@dataclass(frozen=True)
+class _Fresh:
+    news: News
+    unreadable: str = ""
+    unasked: str = ""
+
+
 class Tracker:
-    """Follows runs of one machine; a new tracker, anywhere, comes to the same states from the same files."""
+    """Follows runs of one machine; a new tracker, anywhere, comes to the same states from the same files.
+
+    `on_job` hears of a run whose job was found again.
+    """
 
     def __init__(
         self,
@@ -57,12 +68,14 @@ class Tracker:
         *,
         limits: Limits | None = None,
         pace: Pace | None = None,
+        on_job: Callable[[RunRecord], None] = lambda _run: None,
     ) -> None:
         self._transport = transport
         self._scheduler = scheduler
         self._clock = clock
         self._limits = limits or Limits()
         self._pace = pace or Pace()
+        self._on_job = on_job
         self._followed = [_Followed(run, FolderReader(run.paths), _first_state(run), clock.now()) for run in runs]
 
     @property
@@ -76,9 +89,9 @@ class Tracker:
         news = [self._read(followed) for followed in alive]
         views, poll_error = self._poll([followed.run.job for followed in alive if followed.run.job is not None])
         found = []
-        for followed, (fresh, unreadable) in zip(alive, news, strict=True):
+        for followed, fresh in zip(alive, news, strict=True):
             before = followed.state
-            followed.state = advance(before, self._observation(followed.run, fresh, unreadable, views, poll_error))
+            followed.state = advance(before, self._observation(followed.run, fresh, views, fresh.unasked or poll_error))
             if followed.state != before or not followed.seen:
                 followed.changed_at = self._clock.now()
                 found.append(Change(followed.run, followed.state, followed.changed_at))
@@ -99,13 +112,30 @@ class Tracker:
             pause = self._pace.pause(now - changed_at)
             self._clock.sleep(pause if left is None else min(pause, left))
 
-    def _read(self, followed: _Followed) -> tuple[News, str]:
-        try:
-            if followed.run.job is None:
-                followed.run = read_run(self._transport, followed.run.run_dir)
-            return followed.reader.read(self._transport, ready=followed.state.was_ready), ""
-        except RecipegenError as error:
-            return News(), f"the run folder could not be read: {error}"
+    def _read(self, followed: _Followed) -> _Fresh:
+        unreadable, unasked = self._complete(followed)
+        if followed.run.job is None:  # nothing in the folder could be told from what a stranger wrote
+            return _Fresh(News(), unreadable, unasked)
+        news = followed.reader.read(self._transport, ready=followed.state.was_ready)
+        return _Fresh(news, unreadable or news.problem)
+
+    def _complete(self, followed: _Followed) -> tuple[str, str]:
+        """Read a record again that has no job yet, or is known from the index only, and look for its job."""
+        run, unreadable = followed.run, ""
+        if run.job is None or not run.is_whole:
+            try:
+                followed.run = run = read_run(self._transport, run.run_dir)
+            except RecipegenError as error:
+                unreadable = str(error)
+        if run.job is None:
+            try:
+                job = find_job(run, self._transport, self._scheduler)
+            except (PollError, TransportError) as error:
+                return unreadable, str(error)
+            if job is not None:
+                followed.run = record_job(run, job, self._transport)
+                self._on_job(followed.run)
+        return unreadable, ""
 
     def _poll(self, jobs: Sequence[str]) -> tuple[Mapping[str, JobView], str]:
         try:
@@ -113,7 +143,8 @@ class Tracker:
         except (PollError, TransportError) as error:
             return {}, str(error)
 
-    def _observation(self, run: RunRecord, news: News, unreadable: str, views: Mapping[str, JobView], poll_error: str) -> Observation:
+    def _observation(self, run: RunRecord, fresh: _Fresh, views: Mapping[str, JobView], poll_error: str) -> Observation:
+        news = fresh.news
         return Observation(
             now=self._clock.now(),
             job=run.job,
@@ -122,7 +153,7 @@ class Tracker:
             limits=self._limits,
             view=views.get(run.job) if run.job is not None else None,
             poll_error=poll_error,
-            unreadable=unreadable,
+            unreadable=f"the run folder could not be read: {fresh.unreadable}" if fresh.unreadable else "",
             events=news.events,
             endpoint=news.endpoint,
             exit=news.exit,

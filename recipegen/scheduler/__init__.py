@@ -113,7 +113,7 @@ class Submission:
 
 
 class Scheduler(Protocol):
-    """Three verbs; an implementation asks its transport and keeps no state of its own that another process would need."""
+    """Four verbs; an implementation asks its transport and keeps no state of its own that another process would need."""
 
     def submit(self, submission: Submission) -> str:
         """Queue a job and return its id; SubmissionRefused, with the scheduler's own words, when it does not take it."""
@@ -126,3 +126,6 @@ class Scheduler(Protocol):
 
     def cancel(self, job: str) -> None:
         """Ask for a job's end; one that has ended, or is not known, is no error. PollError when it could not be asked."""
+
+    def find(self, run_id: str, run_dir: str) -> str | None:
+        """Return the job that was submitted for a run, as when nobody was left to write its id down. PollError as with `poll`."""

@@ -18,7 +18,8 @@ from typing import Any
 
 import recipegen
 from recipegen.errors import PollError, SubmissionRefused
-from recipegen.scheduler import JobView, SchedulerState, Submission
+from recipegen.scheduler import Activity, JobView, SchedulerState, Submission
+from recipegen.scheduler.local_ending import ending_of, explained, finite
 from recipegen.scheduler.local_job import SPOOLED_SCRIPT, STAND_INS, VISIBLE_DEVICES, clean_environment
 from recipegen.scheduler.local_request import expand_output, read_request
 from recipegen.standins import processes, records
@@ -51,6 +52,8 @@ class LocalScheduler:
         self._root = os.path.abspath(root)
         self._grace_s, self._kill_wait_s = grace_s, kill_wait_s
         self._clock, self._sleep = clock, sleep
+        self._unrecorded: dict[str, SchedulerState] = {}
+        """Ends that this scheduler made where no record of them can be written."""
 
     def submit(self, submission: Submission) -> str:
         """Start the job and return its id once its batch script runs."""
@@ -72,24 +75,63 @@ class LocalScheduler:
 
     def poll(self, jobs: Sequence[str]) -> Mapping[str, JobView]:
         """Read the records of all jobs, and look in /proc whether they are still true."""
-        return {job: self._view(job) for job in jobs}
+        with explained("the jobs here cannot be looked at"):
+            return {job: self._view(job) for job in jobs}
+
+    def find(self, run_id: str, run_dir: str) -> str | None:  # noqa: ARG002  # the record is in the folder
+        """Return the job on record in a run's folder."""
+        job = records.read(os.path.join(run_dir, FOLDER, records.JOB)).get("job")
+        return job if isinstance(job, str) and job.isdecimal() else None
 
     def cancel(self, job: str) -> None:
         """Let the batch script tear down, and kill everything of the job that is left after the grace time."""
+        with explained(f"job {job} cannot be ended"):
+            self._cancel(job)
+
+    # -- the end of a job ----------------------------------------------------------------------------------------------
+
+    def _cancel(self, job: str) -> None:
         folder = self._folder(job)
-        if folder is None or records.read(os.path.join(folder, records.ENDED)):
+        if folder is None:
+            processes.end_all(lambda: records.processes_of_lost_job(self._root, job), grace_s=self._kill_wait_s)
+            self._unrecorded[job] = SchedulerState.CANCELLED
+            return
+        if ending_of(folder) is not None:
             return
         if (host := self._elsewhere(folder)) is not None:
             raise PollError(f"job {job} runs on {host}; cancel it there")
+        state, _ = self._state(folder)
         supervisor, batch = records.supervisor_of(folder), records.batch_of(folder)
-        records.write(os.path.join(folder, records.CANCEL), {"how": "batch", "grace_s": self._grace_s, "time": time.time()})
-        if not supervisor.alive:
+        if not self._ask(folder) or not supervisor.alive:
             batch.send(signal.SIGTERM)
         deadline = self._clock() + self._grace_s + (2 * self._kill_wait_s if supervisor.alive else 0.0)
         while (supervisor.alive or batch.alive) and self._clock() < deadline:
             self._sleep(_TICK_S)
-        if not records.read(os.path.join(folder, records.ENDED)):
-            self._end_by_hand(folder, supervisor)
+        if ending_of(folder) is None:
+            # what had failed before has not been cancelled
+            self._end_by_hand(job, folder, supervisor, state if state.activity is Activity.ENDED else SchedulerState.CANCELLED)
+
+    def _ask(self, folder: str) -> bool:
+        """Ask the supervisor for the end; a full disk cannot take the question, and signals need none."""
+        try:
+            records.write(os.path.join(folder, records.CANCEL), {"how": "batch", "grace_s": self._grace_s, "time": time.time()})
+        except OSError:
+            if os.geteuid() not in (0, os.stat(folder).st_uid):  # signals would not be ours to send, either
+                raise
+            return False
+        return True
+
+    def _end_by_hand(self, job: str, folder: str, supervisor: processes.Process, state: SchedulerState) -> None:
+        """End a job whose supervisor does not: nothing of it stays."""
+        processes.end_all(lambda: records.job_processes(folder), grace_s=self._kill_wait_s if not supervisor.alive else 0.0)
+        if supervisor.alive and ending_of(folder) is None:
+            processes.end_all(lambda: {supervisor} if supervisor.alive else set(), grace_s=0.0, first=signal.SIGKILL)
+        if ending_of(folder) is None:
+            self._unrecorded[job] = state
+            with contextlib.suppress(OSError):
+                records.write(os.path.join(folder, records.ENDED), {"state": state.value, "code": None, "signal": 0, "time": time.time()})
+        if left := records.job_processes(folder):
+            raise PollError(f"job {job}: {len(left)} of its processes do not end: {', '.join(str(one.pid) for one in sorted(left)[:10])}")
 
     # -- submission ----------------------------------------------------------------------------------------------------
 
@@ -172,26 +214,37 @@ class LocalScheduler:
     def _view(self, job: str) -> JobView:
         folder = self._folder(job)
         if folder is None:
-            return JobView(job, SchedulerState.UNKNOWN)
+            return self._view_of_lost(job)
         record, started = records.read(os.path.join(folder, records.JOB)), records.read(os.path.join(folder, records.STARTED))
         state, reason = self._state(folder)
-        ended = records.read(os.path.join(folder, records.ENDED))
+        if (ending := ending_of(folder)) is not None:
+            state, reason = ending.state, ""
+        elif state.activity is Activity.ENDED and job in self._unrecorded:
+            state, reason = self._unrecorded[job], ""
         return JobView(
             job,
-            SchedulerState.parse(ended["state"]) if ended else state,
-            reason="" if ended else reason,
-            exit_code=ended.get("code"),
-            signal=int(ended.get("signal", 0)),
+            state,
+            reason=reason,
+            exit_code=ending.code if ending else None,
+            signal=ending.signal if ending else 0,
             nodes=str(record.get("node_list", "")),
-            start=started.get("time"),
+            start=finite(started.get("time")),
             restarts=0,
         )
+
+    def _view_of_lost(self, job: str) -> JobView:
+        """Return what is known of a job without its records: its processes tell whether it runs here."""
+        if job in self._unrecorded:
+            return JobView(job, self._unrecorded[job])
+        if job.isdecimal() and records.processes_of_lost_job(self._root, job):
+            return JobView(job, SchedulerState.RUNNING, reason="its run folder is gone")
+        return JobView(job, SchedulerState.UNKNOWN)
 
     def _state(self, folder: str) -> tuple[SchedulerState, str]:
         """Return the state of a job that has recorded no end (yet: look for one after this)."""
         started = records.read(os.path.join(folder, records.STARTED))
         if not started:
-            return SchedulerState.PENDING, "Starting"
+            return _state_before_start(folder)
         if (host := self._elsewhere(folder)) is not None:
             return SchedulerState.UNKNOWN, f"runs on {host}"
         if started.get("boot") != processes.boot_id():
@@ -200,19 +253,18 @@ class LocalScheduler:
             return SchedulerState.RUNNING, ""
         if records.supervisor_of(folder).alive:
             return SchedulerState.COMPLETING, ""
-        return SchedulerState.NODE_FAIL, "the job's supervisor was killed"
+        return SchedulerState.NODE_FAIL, "the job's supervisor was killed, or could not write down its end"
 
     def _elsewhere(self, folder: str) -> str | None:
         host = records.read(os.path.join(folder, records.STARTED)).get("host")
         return str(host) if host and host != socket.gethostname() else None
 
-    def _end_by_hand(self, folder: str, supervisor: processes.Process) -> None:
-        """End a job whose supervisor does not: nothing of it stays."""
-        processes.end_all(lambda: records.job_processes(folder), grace_s=self._kill_wait_s if not supervisor.alive else 0.0)
-        if supervisor.alive and not records.read(os.path.join(folder, records.ENDED)):
-            processes.end_all(lambda: {supervisor} if supervisor.alive else set(), grace_s=0.0, first=signal.SIGKILL)
-        if not records.read(os.path.join(folder, records.ENDED)):
-            records.write(os.path.join(folder, records.ENDED), {"state": "CANCELLED", "code": None, "signal": 0, "time": time.time()})
+
+def _state_before_start(folder: str) -> tuple[SchedulerState, str]:
+    waited = time.time() - os.stat(folder).st_mtime
+    if waited > 2 * _START_TIMEOUT_S:
+        return SchedulerState.NODE_FAIL, "its submission was interrupted before it was started"
+    return SchedulerState.PENDING, "Starting"
 
 
 def _write_stand_ins(folder: Path) -> None:

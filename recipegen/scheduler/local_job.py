@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -46,8 +47,7 @@ class _Supervisor:
         try:
             batch = self._start_batch()
         except OSError as error:
-            why = f"{error.filename}: {error.strerror}"
-            records.write(os.path.join(self._folder, records.ENDED), {"state": "BOOT_FAIL", "code": None, "reason": why, "time": time.time()})
+            self._record({"state": "BOOT_FAIL", "code": None, "reason": f"{error.filename}: {error.strerror}", "time": time.time()})
             raise
         while self._code is None:
             time.sleep(_TICK_S)
@@ -116,8 +116,12 @@ class _Supervisor:
 
     def _record_end(self, code: int) -> None:
         state = self._state or ("COMPLETED" if code == 0 else "FAILED")
-        ended = {"state": state, "code": max(code, 0), "signal": max(-code, 0), "time": time.time()}
-        records.write(os.path.join(self._folder, records.ENDED), ended)
+        self._record({"state": state, "code": max(code, 0), "signal": max(-code, 0), "time": time.time()})
+
+    def _record(self, ended: dict[str, Any]) -> None:
+        """Write down the end; a disk that is full, or a folder that is gone, is no reason to end otherwise."""
+        with contextlib.suppress(OSError):
+            records.write(os.path.join(self._folder, records.ENDED), ended)
 
     def _environment(self, start: float) -> dict[str, str]:
         job: dict[str, Any] = self._job
@@ -131,7 +135,7 @@ class _Supervisor:
             **base,
             "PATH": os.pathsep.join([os.path.join(self._folder, STAND_INS), base.get("PATH", os.defpath)]),
             records.FOLDER_VARIABLE: self._folder,
-            "RECIPEGEN_LOCAL_JOB": job["job"],
+            records.JOB_VARIABLE: job["job"],
             "SLURM_CLUSTER_NAME": "local",
             "SLURM_JOB_PARTITION": "local",
             "SLURM_JOB_ID": job["job"],

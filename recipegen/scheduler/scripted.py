@@ -14,6 +14,8 @@ class ScriptedScheduler:
 
     def __init__(self, *, first_job: int = 1, on_cancel: Callable[[str], None] | None = None) -> None:
         self.jobs: dict[str, JobView] = {}
+        self.job_of: dict[str, str] = {}
+        """By run folder."""
         self.submissions: list[Submission] = []
         self.polls: list[tuple[str, ...]] = []
         self.cancelled: list[str] = []
@@ -29,7 +31,13 @@ class ScriptedScheduler:
         self._next += 1
         self.submissions.append(submission)
         self.jobs[job] = JobView(job, SchedulerState.PENDING)
+        self.job_of[submission.run_dir] = job
         return job
+
+    def find(self, run_id: str, run_dir: str) -> str | None:  # noqa: ARG002  # a folder is name enough here
+        if self.outage:
+            raise PollError(self.outage)
+        return self.job_of.get(run_dir)
 
     def poll(self, jobs: Sequence[str]) -> Mapping[str, JobView]:
         self.polls.append(tuple(jobs))

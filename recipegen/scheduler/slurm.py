@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from recipegen.errors import PollError, SubmissionRefused, TransportError
+from recipegen.errors import PollError, SubmissionInterrupted, SubmissionRefused, TransportError
 from recipegen.scheduler import Activity, JobView, SchedulerState, Submission, slurm_text
 from recipegen.transport import Completed, Transport
 
@@ -47,8 +47,9 @@ class SlurmScheduler:
         try:
             done = self._transport.run(_cleaned(command, submission.env), timeout=_SUBMIT_TIMEOUT_S)
         except TransportError as error:
-            hint = f"whether the job was queued is not known: see `squeue --me`; {error.hint}".rstrip("; ")
-            raise SubmissionRefused(f"sbatch: {error}", hint=hint) from error
+            raise SubmissionRefused(f"sbatch: {error}", hint=_perhaps_queued(submission, error.hint)) from error
+        except KeyboardInterrupt as error:
+            raise SubmissionInterrupted("sbatch was interrupted before it answered", hint=_perhaps_queued(submission)) from error
         if done.code != 0:
             raise SubmissionRefused(f"sbatch refused the job: {_said(done)}", hint=_submit_hint(done))
         job = slurm_text.parse_submitted(done.stdout)
@@ -84,6 +85,13 @@ class SlurmScheduler:
                     return
                 self._sleep(1.0)
         self._scancel(job)
+
+    def find(self, run_id: str, run_dir: str) -> str | None:  # noqa: ARG002  # a comment is shorter than a path, and no link hides it
+        """Return the newest job of this user whose comment is the run's id."""
+        done = self._run(["squeue", "--me", "--noheader", "--states=all", f"--format={slurm_text.COMMENT_FORMAT}"], _POLL_TIMEOUT_S)
+        if done.code != 0:
+            raise PollError(f"squeue: {_said(done)}")
+        return slurm_text.job_of_comment(done.stdout, run_id)
 
     def _over(self, job: str) -> bool:
         view = self._poll_one(job)
@@ -128,12 +136,18 @@ class SlurmScheduler:
         try:
             return self._transport.run(_cleaned(command, {"SLURM_TIME_FORMAT": "%s"}), timeout=timeout)
         except TransportError as error:
-            raise PollError(str(error), hint=error.hint) from error
+            raise PollError(f"{command[0]}: {error}", hint=error.hint) from error
 
 
 def submit_command(submission: Submission) -> tuple[str, ...]:
     """Return the sbatch command line, as `submit --dry-run` shows it."""
     return ("sbatch", "--parsable", *submission.options, submission.script, *submission.args)
+
+
+def _perhaps_queued(submission: Submission, hint: str = "") -> str:
+    comments = [option.partition("=")[2] for option in submission.options if option.startswith("--comment=")]
+    named = f" for a job with the comment {comments[-1]}" if comments else ""
+    return f"whether the job was queued is not known: see `squeue --me --format='%i %k'`{named}; {hint}".rstrip("; ")
 
 
 def _cleaned(command: Sequence[str], env: Mapping[str, str]) -> list[str]:

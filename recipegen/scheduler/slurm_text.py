@@ -12,6 +12,8 @@ SQUEUE_FORMAT = "JobID:|,State:|,exit_code:|,RestartCnt:|,StartTime:|,NodeList:|
 """For `squeue -O`: a suffix in place of a width keeps values whole. Reason comes last, it is the one free text."""
 SACCT_FIELDS = "JobIDRaw,State,ExitCode,Start,NodeList,Reason"
 """For `sacct -X -P -o`."""
+COMMENT_FORMAT = "%i %k"
+"""For `squeue -o`: the comment whole, as `-O` would not show it before 23.02 without a width."""
 
 _JOB = re.compile(r"[1-9]\d*")
 _ABSENT = frozenset(("", "(null)", "N/A", "n/a", "None", "Unknown", "None assigned", "UNLIMITED"))
@@ -52,6 +54,13 @@ def parse_squeue(text: str) -> list[JobView]:
         cells = [cell.strip() for cell in cells]
         views.append(_view([*cells[:6], "|".join(cells[6:]).rstrip("|")]))
     return views
+
+
+def job_of_comment(text: str, comment: str) -> str | None:
+    """Return the newest job that `squeue -o COMMENT_FORMAT` shows with exactly this comment."""
+    lines = [line.strip().partition(" ") for line in text.splitlines()]
+    jobs = [job for job, _, words in lines if words.strip() == comment and is_job(job)]
+    return max(jobs, key=int, default=None)
 
 
 def parse_sacct(text: str) -> list[JobView]:

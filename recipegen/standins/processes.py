@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 _HANDLED = (
@@ -61,7 +61,7 @@ def process(pid: int) -> Process:
 def process_from_json(data: object) -> Process:
     """Return the process that `to_json` told of; what cannot be one is a process that is not alive."""
     pid, start = (data.get("pid"), data.get("start")) if isinstance(data, dict) else (0, 0)
-    return Process(pid, start) if isinstance(pid, int) and isinstance(start, int) and pid > 0 else Process(0, -1)
+    return Process(pid, start) if isinstance(pid, int) and isinstance(start, int) and 0 < pid < 2**22 else Process(0, -1)
 
 
 def boot_id() -> str:
@@ -86,14 +86,19 @@ def below(roots: Iterable[Process]) -> set[Process]:
 
 def marked(marks: Mapping[str, str]) -> set[Process]:
     """Return this user's processes that were started with all of these variables, whoever their parent is now."""
-    wanted = [f"{name}={value}".encode() for name, value in marks.items()]
+    wanted = {f"{name}={value}".encode() for name, value in marks.items()}
+    return with_environment(wanted.issubset)
+
+
+def with_environment(fits: Callable[[Set[bytes]], bool]) -> set[Process]:
+    """Return this user's processes, but for this one, that were started with fitting `NAME=value` entries."""
     found = set()
     for pid in _pids():
         one = process(pid)
         with contextlib.suppress(OSError):
             with open(f"/proc/{pid}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-            if one.start and all(mark in variables for mark in wanted):
+                variables = set(file.read().split(b"\0"))
+            if one.start and fits(variables):
                 found.add(one)
     return found - {this_process()}
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Set
 from typing import Any
 
-from recipegen.standins.processes import Process, below, marked, process_from_json, this_process
+from recipegen.standins.processes import Process, below, marked, process_from_json, this_process, with_environment
 
 FOLDER_VARIABLE = "RECIPEGEN_LOCAL_DIR"
 """In the environment of all processes of a job: its record folder, which no other job has."""
+JOB_VARIABLE = "RECIPEGEN_LOCAL_JOB"
+"""In the environment of all processes of a job: its id."""
 STEP_VARIABLE = "RECIPEGEN_LOCAL_STEP"
 JOB, STARTED, CANCEL, ENDED = "job.json", "started.json", "cancel.json", "ended.json"
 STEPS, STEP = "steps", "step.json"
@@ -18,9 +22,14 @@ STEPS, STEP = "steps", "step.json"
 def write(path: str, data: dict[str, Any]) -> None:
     """Write a record whole or not at all."""
     temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(data, file)
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def read(path: str) -> dict[str, Any]:
@@ -28,7 +37,7 @@ def read(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
 
@@ -51,7 +60,7 @@ def steps(folder: str) -> list[int]:
     """Return the numbers of all steps so far."""
     try:
         return sorted(int(name) for name in os.listdir(os.path.join(folder, STEPS)) if name.isdigit())
-    except FileNotFoundError:
+    except OSError:
         return []
 
 
@@ -80,6 +89,16 @@ def job_processes(folder: str) -> set[Process]:
     """Return all processes of a job but its supervisor, and but the one that asks."""
     supervisor = supervisor_of(folder)
     return (_with_descendants(marked({FOLDER_VARIABLE: folder})) | below([supervisor])) - {supervisor, this_process()}
+
+
+def processes_of_lost_job(root: str, job: str) -> set[Process]:
+    """Return all processes of a job below `root` whose records are gone: only their environment still tells."""
+    mark, below_root = os.fsencode(f"{JOB_VARIABLE}={job}"), os.fsencode(f"{FOLDER_VARIABLE}={root.rstrip('/')}/")
+
+    def fits(variables: Set[bytes]) -> bool:
+        return mark in variables and any(variable.startswith(below_root) for variable in variables)
+
+    return _with_descendants(with_environment(fits)) - {this_process()}
 
 
 def _with_descendants(roots: set[Process]) -> set[Process]:

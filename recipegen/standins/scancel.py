@@ -37,7 +37,10 @@ def _cancel(target: str, signum: int, options: list[str]) -> int:
     if not folder or job != os.environ.get("SLURM_JOB_ID"):
         return _fail(f"scancel: error: Kill job error on job id {target}: Invalid job id specified", 1) if signum else 0
     if not signum and not step:
-        records.write(os.path.join(folder, records.CANCEL), {"how": "all", "time": time.time()})
+        try:
+            records.write(os.path.join(folder, records.CANCEL), {"how": "all", "time": time.time()})
+        except OSError as error:
+            return _fail(f"scancel: error: Kill job error on job id {target}: {error.strerror}", 1)
         return 0
     if "--batch" in options or "--full" in options:
         records.batch_of(folder).send(signum or signal.SIGTERM)

@@ -24,9 +24,12 @@ def main(argv: list[str]) -> int:
         options = parse(argv, expand(os.environ.get("SLURM_JOB_NODELIST", "")))
     except UsageError as error:
         return _fail(str(error), error.code)
-    number, path = records.new_step(folder)
-    record = {"step": number, "name": options.name, "hosts": options.hosts, "srun": this_process().to_json()}
-    records.write(os.path.join(path, records.STEP), record)
+    try:
+        number, path = records.new_step(folder)
+        record = {"step": number, "name": options.name, "hosts": options.hosts, "srun": this_process().to_json()}
+        records.write(os.path.join(path, records.STEP), record)
+    except OSError as error:
+        return _fail(f"srun: error: Unable to create step for job {job}: {error.strerror}", 1)
     return _Step(folder, job, number, options).run()
 
 

@@ -33,7 +33,10 @@ class Transport(Protocol):
         """Write a file so that a reader sees all of it or nothing (temporary name, rename); parents are made."""
 
     def read(self, path: str, offset: int = 0) -> bytes | None:
-        """Return the bytes from `offset` on (none past the end), or None when there is no such file."""
+        """Return the bytes from `offset` on (none past the end), or None when there is no such file.
+
+        Of a very large file it is the first part; what is no regular file is a TransportError.
+        """
 
     def make_dir(self, path: str) -> None:
         """Make a directory, and its parents; PathExists when it is already there, whoever made it."""

@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from recipegen.transport import Completed
 
 _COMMAND_NOT_FOUND = 127
 _COMMAND_NOT_EXECUTABLE = 126
+MOST_BYTES = 64 * 1024 * 1024
+"""How much of a file is read at once: far more than any of ours holds."""
 _HINTS = {
     errno.ENOSPC: "free some space there, or give the profile another run_root",
     errno.EDQUOT: "your quota there is used up: free some space, or give the profile another run_root",
@@ -43,7 +46,7 @@ class LocalTransport:
         try:
             out, err = process.communicate(None if stdin is None else stdin.encode(), timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise TransportError(f"{argv[0]} did not answer within {timeout:g} s") from None
+            raise TransportError(f"no answer within {timeout:g} s") from None
         finally:
             _end(process)
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
@@ -71,9 +74,7 @@ class LocalTransport:
         """Return the bytes from `offset` on, or None when there is no such file."""
         with _explained("read", path):
             try:
-                with open(path, "rb") as file:
-                    file.seek(offset)
-                    return file.read()
+                return read_regular(path, offset)
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -103,6 +104,21 @@ class LocalTransport:
                 return []
 
 
+def read_regular(path: str, offset: int = 0) -> bytes:
+    """Return what a regular file holds, at most `MOST_BYTES` of it; an OSError for a pipe or a device, which might never end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        kind = os.fstat(handle).st_mode
+        if not stat.S_ISREG(kind):
+            code = errno.EISDIR if stat.S_ISDIR(kind) else errno.EINVAL
+            raise OSError(code, os.strerror(code) if code == errno.EISDIR else "Not a regular file", path)
+        with open(handle, "rb", closefd=False) as file:
+            file.seek(offset)
+            return file.read(MOST_BYTES)
+    finally:
+        os.close(handle)
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the command's group when it did not end by itself, and close its pipes."""
     if process.returncode is None:
@@ -122,6 +138,8 @@ def _explained(verb: str, path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise TransportError(f"cannot {verb} {path}: {_reason(error)}", hint=_HINTS.get(error.errno or 0, "")) from error
+    except ValueError as error:  # a NUL or a lone surrogate in the path
+        raise TransportError(f"cannot {verb} {path!r}: {error}") from error
 
 
 def _reason(error: OSError) -> str:

@@ -96,6 +96,38 @@ def test_a_reader_that_went_away_is_no_error_of_ours() -> None:
     assert "BrokenPipe" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("shell", "code"),
+    [
+        ("{status} >&-", 0),
+        ("{status} <&- >&- 2>&-", 0),
+        ("{status} --format json >/dev/full", 1),
+        ("{nothing} 2>/dev/full", 2),
+        ("{nothing} 2>&-", 2),
+        ("{nothing} >&- 2>&-", 2),
+        ("{usage} 2>/dev/full", 2),
+    ],
+)
+def test_output_that_cannot_be_written_is_said_and_keeps_the_exit_code(shell: str, code: int, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m recipegen"
+    words = shell.format(status=f"{command} status", nothing=f"{command} status nothing-like-it", usage=f"{command} status --nonsense")
+    done = subprocess.run(
+        ["bash", "-c", words], capture_output=True, text=True, check=False, timeout=60, env=os.environ | {"XDG_STATE_HOME": str(tmp_path)}
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+    assert ("the output cannot be written: no space left on device" in done.stderr) == (code == 1)
+
+
+def test_without_a_home_only_what_needs_one_complains() -> None:
+    env = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_STATE_HOME")}
+    done = subprocess.run([sys.executable, "-m", "recipegen", "status"], capture_output=True, text=True, check=False, timeout=60, env=env)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: there is no folder to keep runs in")
+    done = subprocess.run([sys.executable, "-m", "recipegen", "--help"], capture_output=True, text=True, check=False, timeout=60, env=env)
+    assert done.returncode == 0
+
+
 def _raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> click.Command:
     @click.command(name="raise")
     def command() -> None:

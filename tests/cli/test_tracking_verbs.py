@@ -185,6 +185,55 @@ def test_colour_only_where_it_is_wanted(bench: Bench) -> None:
     assert "\x1b[" not in bench("status", color=True).stdout
 
 
+def test_no_colour_on_a_dumb_terminal(bench: Bench) -> None:
+    bench.add().slurm(S.RUNNING)
+    bench.environ["TERM"] = "dumb"
+    assert "\x1b[" not in bench("status", color=True).stdout
+
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\nrun 1  READY\u202e\x9b"
+
+
+def test_what_a_job_writes_does_not_move_the_terminal(bench: Bench) -> None:
+    run = bench.add()
+    run.start()
+    run.event("completion_failed", writer="probe", status=500, message=EVIL)
+    bench.at(60, lambda: run.exit("step_ended", code=1, step="decode-0", detail=EVIL))
+    bench.at(60, lambda: run.slurm(S.FAILED, reason=EVIL))
+    shown = [bench("status", "42"), bench("status"), bench("watch", "42"), bench("cancel", "42"), bench("wait", "42")]
+    for text in [result.stdout + result.stderr for result in shown]:
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(text)
+        assert "run 1  READY" not in text.splitlines()
+    assert "owned" in shown[0].stdout
+    assert "owned" in shown[-1].stderr
+
+
+def test_lone_surrogates_can_be_shown(bench: Bench) -> None:
+    run = bench.add()
+    run.start()
+    run.event("completion_failed", writer="probe", status=500, message="\ud800 x")
+    assert "\N{REPLACEMENT CHARACTER} x" in bench("status", "42").stdout
+    assert json.loads(bench("status", "42", "--format", "json").stdout)["phase"] == "REGISTERING"
+
+
+def test_a_job_that_nobody_wrote_down_is_found_and_entered(bench: Bench) -> None:
+    run = bench.add(make_record(job=None))
+    bench.scheduler.job_of[run.record.run_dir] = "77"
+    bench.scheduler.say("77", S.RUNNING)
+    assert "ALLOCATED" in bench("status").stdout
+    assert bench.index.find("77").id == run.record.id
+    assert json.loads(bench.transport.files[run.record.paths.record])["job"] == "77"
+
+
+def test_a_run_whose_folder_is_gone_is_told_by_the_scheduler(bench: Bench) -> None:
+    run = bench.add()
+    run.start()
+    bench.transport.remove_tree(run.record.run_dir)
+    for result in (bench("status"), bench("status", "42"), bench("status", run.record.run_dir)):
+        assert "ALLOCATED" in result.stdout
+        assert "is no run folder" in result.stdout
+
+
 # -- watch ---------------------------------------------------------------------------------------------------------
 
 
@@ -292,7 +341,7 @@ def test_a_wait_may_have_a_timeout(bench: Bench, text: str, seconds: int) -> Non
     assert bench.clock.now() == START + seconds
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1:2:3:4", "1h", "٣", "1.5"])
+@pytest.mark.parametrize("text", ["", "x", "-1", "1:2:3:4", "1h", "٣", "1.5", "9" * 400, "1:" + "9" * 400])
 def test_a_timeout_that_is_none(bench: Bench, text: str) -> None:
     bench.add()
     result = bench("wait", "42", "--timeout", text)
@@ -352,12 +401,73 @@ def test_cancel_with_the_scheduler_away(bench: Bench) -> None:
     assert "error: connect failure" in result.stderr
 
 
+@pytest.mark.parametrize("word", ["20", "2027", "cc1", "tp8", "1xtp8-1xtp8-mtp-cc"])
+def test_cancel_takes_no_part_that_could_mean_anything(bench: Bench, word: str) -> None:
+    bench.add().start()
+    result = bench("cancel", word)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert bench.scheduler.cancelled == []
+
+
+@pytest.mark.parametrize("word", ["1xtp8", "ab12", "42"])
+def test_cancel_takes_what_begins_or_ends_one_id(bench: Bench, word: str) -> None:
+    bench.add().slurm(S.PENDING)
+    assert bench("cancel", word).exit_code == 0
+    assert bench.scheduler.cancelled == ["42"]
+
+
+def test_cancel_finds_a_job_that_nobody_wrote_down(bench: Bench) -> None:
+    run = bench.add(make_record(job=None))
+    bench.scheduler.job_of[run.record.run_dir] = "77"
+    bench.scheduler.say("77", S.PENDING)
+    assert bench("cancel", run.record.id).exit_code == 0
+    assert bench.scheduler.cancelled == ["77"]
+
+
+@pytest.mark.parametrize("job", ["42", None])
+def test_cancel_ends_a_job_whose_folder_is_gone(bench: Bench, job: str | None) -> None:
+    run = bench.add(make_record(job=job))
+    bench.scheduler.job_of[run.record.run_dir] = "42"
+    bench.scheduler.say("42", S.RUNNING)
+    bench.transport.remove_tree(run.record.run_dir)
+    result = bench("cancel", run.record.run_dir)
+    assert (result.exit_code, result.stdout) == (0, f"{run.record.id}: CANCELLED\n")
+    assert "is no run folder" in result.stderr
+    assert bench.scheduler.cancelled == ["42"]
+    assert bench.transport.files == {}
+
+
+def test_cancel_of_a_job_that_is_not_known_says_so(bench: Bench) -> None:
+    run = bench.add(make_record(job=None))
+    bench.scheduler.outage = "connect failure"
+    result = bench("cancel", run.record.id)
+    assert result.exit_code == 2
+    assert "whether it has a job could not be asked: connect failure" in result.stderr
+
+
+def test_cancel_of_a_failure_returns_at_once_and_leaves_it_one(bench: Bench) -> None:
+    run = bench.add()
+    run.start()
+    run.slurm(S.NODE_FAIL)
+    result = bench("cancel", "42", "--timeout", "10")
+    assert (result.exit_code, result.stdout) == (0, f"{run.record.id}: FAILED\n")
+    assert bench.scheduler.cancelled == ["42"]
+    assert bench.scheduler.jobs["42"].state is S.NODE_FAIL
+    assert bench.clock.now() - START <= 3
+
+
 # -- what they share -----------------------------------------------------------------------------------------------
 
 
 def test_a_scheduler_of_another_kind_is_refused() -> None:
     with pytest.raises(InputError, match="expected slurm or local"):
         connect({"name": "x"}, "pbs")
+
+
+@pytest.mark.parametrize("root", [None, 1, "relative", "/a\0b"])
+def test_a_run_root_that_is_none_is_refused(root: object) -> None:
+    with pytest.raises(InputError, match="expected an absolute path"):
+        connect({"name": "x", "run_root": root}, "local")
 
 
 @pytest.mark.parametrize(

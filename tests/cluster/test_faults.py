@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.expect import assert_marker, assert_serves
-from tests.cluster.jobs import BIN, PAIR, Run, Site, small_leaf, until
+from tests.cluster.jobs import BIN, PAIR, RECIPEGEN, Run, Site, small_leaf, until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.sim, pytest.mark.timeout(900)]
 
@@ -125,6 +126,43 @@ def test_a_requeued_job_begins_anew(site: Site, leaf: Path) -> None:
     assert status["phase"] == "READY"
     assert_serves(status)
     assert len(site.etcd_folders) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_job_whose_submission_was_killed_is_found_and_cancelled(site: Site, leaf: Path, number: int) -> None:
+    """An sbatch that queues the job, and does not come back."""
+    folder = site.folder / "slow sbatch"
+    folder.mkdir()
+    (folder / "sbatch").write_text(f'#!/bin/sh\n"{shutil.which("sbatch", path=site.env["PATH"])}" "$@" >/dev/null; exec sleep 60\n')
+    (folder / "sbatch").chmod(0o755)
+    words = [str(RECIPEGEN), *map(str, site.submission(leaf, profile=site.profile(sbatch={"hold": True})))]
+    env = {**site.env, "PATH": f"{folder}:{site.env['PATH']}"}
+    with subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True, start_new_session=True) as submitting:
+        (job,) = until(site.jobs, what="job")
+        submitting.send_signal(number)
+        _, said = submitting.communicate(timeout=20)
+    if number != signal.SIGKILL:
+        assert submitting.returncode == 130
+        assert "whether the job was queued is not known" in said
+        assert not list(site.run_root.glob("*"))
+        return
+    (run_dir,) = site.run_root.glob("*")
+    assert json.loads((run_dir / "run.json").read_text())["job"] is None
+    assert site.recipegen("cancel", run_dir.name).stdout.endswith(": CANCELLED\n")
+    assert json.loads((run_dir / "run.json").read_text())["job"] == job
+    assert not site.jobs()
+
+
+def test_a_job_whose_folder_is_gone_is_cancelled(site: Site, leaf: Path) -> None:
+    run = ready(site, leaf)
+    shutil.rmtree(run.folder, ignore_errors=True)
+    until(lambda: (shutil.rmtree(run.folder, ignore_errors=True), not run.folder.exists())[1], what="end of the folder")
+    shown = site.recipegen("status", run.folder)
+    assert "ALLOCATED" in shown.stdout
+    assert "is no run folder" in shown.stdout
+    site.recipegen("cancel", run.job, timeout=150)  # no marker tells why its script ended: CANCELLED or FAILED, as Slurm sees it
+    assert site.jobs() == []
+    run.gone()
 
 
 # -- a step ends -------------------------------------------------------------------------------------------------------

@@ -99,6 +99,14 @@ def test_a_poll_answers_for_every_job(scheduler: Scheduler, tmp_path: Path) -> N
     scheduler.cancel(job)
 
 
+def test_a_job_is_found_by_its_run(scheduler: Scheduler, tmp_path: Path) -> None:
+    run_dir = str(tmp_path / "run dir")
+    job = scheduler.submit(submission(tmp_path, "sleep 60", options=("--comment=point-20261129-152839-0f3a",)))
+    assert scheduler.find("point-20261129-152839-0f3a", run_dir) == job
+    assert scheduler.find("point-20261129-152839-0f3b", f"{run_dir}2") is None
+    scheduler.cancel(job)
+
+
 def test_a_cancelled_job_ends_and_may_be_cancelled_again(scheduler: Scheduler, tmp_path: Path) -> None:
     job = scheduler.submit(submission(tmp_path, "trap 'exit 130' TERM; sleep 60 & wait"))
     scheduler.cancel(job)

@@ -11,7 +11,7 @@ import pytest
 
 from recipegen.errors import PathExists, TransportError
 from recipegen.transport import Transport
-from recipegen.transport.local import LocalTransport
+from recipegen.transport.local import MOST_BYTES, LocalTransport
 from recipegen.transport.scripted import ScriptedTransport
 
 
@@ -69,7 +69,7 @@ def test_a_program_that_is_not_there_is_127(transport: Transport) -> None:
 
 def test_a_timeout_kills_the_whole_group(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    with pytest.raises(TransportError, match="did not answer within"):
+    with pytest.raises(TransportError, match="no answer within"):
         LocalTransport().run(["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"], timeout=0.3)
     state = Path(f"/proc/{pid_file.read_text().strip()}/stat")
     deadline = time.monotonic() + 5
@@ -112,6 +112,31 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(tmp_path: Path)
 def test_a_file_is_readable_for_others_as_asked(tmp_path: Path) -> None:
     LocalTransport().put(str(tmp_path / "x"), b"", mode=0o750)
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.timeout(20)
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        with pytest.raises(TransportError, match="not a regular file"):
+            LocalTransport().read(str(tmp_path / name))
+    with pytest.raises(TransportError, match="is a directory"):
+        LocalTransport().read(str(tmp_path))
+
+
+def test_a_huge_file_is_read_in_parts(tmp_path: Path) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(10 * MOST_BYTES)
+    assert len(LocalTransport().read(str(tmp_path / "huge")) or b"") == MOST_BYTES
+
+
+@pytest.mark.parametrize("path", ["/tmp/a\0b", "/tmp/\ud800"])
+def test_a_path_that_no_file_can_have(path: str) -> None:
+    local = LocalTransport()
+    for act in (local.read, local.list_dir, local.make_dir, local.remove_tree, lambda name: local.put(name, b"")):
+        with pytest.raises(TransportError, match="cannot"):
+            act(path)
 
 
 def test_remove_tree_does_not_follow_a_link(tmp_path: Path) -> None:

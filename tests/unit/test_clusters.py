@@ -171,7 +171,7 @@ def test_sbatch_options_of_a_new_and_an_old_site() -> None:
         "--contiguous",
         "--mem=0",
     )
-    old = profile("slurm: {segment: false, gpus: gres}\nsbatch: {comment: ours}\nqos: high\nreservation: r1\n")
+    old = profile("slurm: {segment: false, gpus: gres}\nsbatch: {nice: 100}\nqos: high\nreservation: r1\n")
     options = sbatch_options(old, DIRECTIVES, run_dir="/r", run_id="r", time_limit_s=5400)
     assert options == (
         "--qos=high",
@@ -180,7 +180,8 @@ def test_sbatch_options_of_a_new_and_an_old_site() -> None:
         "--time=01:30:00",
         "--chdir=/r",
         "--output=/r/slurm-%j.out",
-        "--comment=ours",
+        "--comment=r",
+        "--nice=100",
     )
     assert sbatch_options(LOCAL, DIRECTIVES, run_dir="/r", run_id="r") == ("--chdir=/r", "--output=/r/slurm-%j.out", "--comment=r")
 

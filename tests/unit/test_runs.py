@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -66,11 +66,17 @@ def test_a_torn_or_foreign_record_is_explained(data: bytes, words: str) -> None:
 
 
 @pytest.mark.parametrize("key", [field.name for field in fields(RunRecord)])
-@pytest.mark.parametrize("value", [[], {"prefill": "x"}, -1.5, "word", True, None])
+@pytest.mark.parametrize(
+    "value",
+    [[], {"prefill": "x"}, {"prefill": 10**400}, -1.5, "word", True, None, float("nan"), float("inf"), 10**400, "a\0b", "\ud800", "\x1b[2J", "../x"],
+)
 def test_a_damaged_value_never_gives_a_traceback(key: str, value: object) -> None:
     values = json.loads(format_run(make_record())) | {key: value}
     with suppress(InputError):
-        assert parse_run(json.dumps(values).encode(), "run.json").id
+        record = parse_run(json.dumps(values).encode(), "run.json")
+        assert str(replace(record, cluster={})).isprintable()
+        assert "/" not in record.id
+        assert all(abs(number) < 10**13 for number in (record.created, record.submitted or 0, record.time_limit_s, record.ready_timeout_s))
 
 
 @given(st.binary())

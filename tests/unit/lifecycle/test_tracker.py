@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from recipegen.errors import TransportError
 from recipegen.lifecycle.folder import FolderReader
 from recipegen.lifecycle.states import Limits, Phase, RunState
 from recipegen.lifecycle.tracker import Pace, Tracker
-from recipegen.runs import write_run
+from recipegen.runs import RunRecord, read_run, write_run
 from recipegen.scheduler import SchedulerState as S
 from recipegen.scheduler.scripted import ScriptedScheduler
 from recipegen.transport.scripted import ScriptedTransport
@@ -101,6 +104,82 @@ def test_a_run_gets_its_job_id_while_it_is_followed() -> None:
     run.scheduler.say("42", S.PENDING, reason="Resources")
     assert look(run, tracker).phase is Phase.PENDING
     assert tracker.latest[0].run.job == "42"
+
+
+@pytest.mark.parametrize("mark", ["events", "ran", "endpoint"])
+def test_a_job_that_nobody_wrote_down_is_found_by_its_marks(mark: str) -> None:
+    run = ScriptedRun(make_record(job=None))
+    run.scheduler.say("77", S.RUNNING)
+    if mark == "events":
+        run.event("job_started", job="77", nodes=2)
+    elif mark == "endpoint":
+        run.endpoint(job="77")
+    else:
+        run.transport.put(run.record.paths.ran, b'{"job": "77", "restart": 0}')
+    heard: list[RunRecord] = []
+    tracker = Tracker([run.record], run.transport, run.scheduler, run.clock, on_job=heard.append)
+    assert look(run, tracker).phase in (Phase.ALLOCATED, Phase.STARTING, Phase.READY)
+    assert [found.job for found in heard] == ["77"]
+    assert read_run(run.transport, run.record.run_dir).job == "77"
+
+
+def test_a_job_that_nobody_wrote_down_is_found_by_the_scheduler() -> None:
+    run = ScriptedRun(make_record(job=None))
+    run.scheduler.job_of[run.record.run_dir] = "77"
+    run.scheduler.say("77", S.PENDING, reason="Resources")
+    tracker = run.tracker()
+    assert look(run, tracker).phase is Phase.PENDING
+    assert read_run(run.transport, run.record.run_dir).job == "77"
+
+
+def test_whether_there_is_a_job_is_not_known_while_the_scheduler_is_away() -> None:
+    run = ScriptedRun(make_record(job=None))
+    tracker = run.tracker()
+    run.scheduler.outage = "connect failure"
+    state = look(run, tracker, 10_000)
+    assert (state.phase, state.warning) == (Phase.SUBMITTED, "whether it has a job could not be asked: connect failure")
+    run.scheduler.outage = ""
+    assert look(run, tracker).phase is Phase.LOST
+
+
+def test_a_run_folder_that_is_removed_is_a_warning() -> None:
+    run = ScriptedRun()
+    run.start()
+    tracker = run.tracker()
+    assert look(run, tracker).warning == ""
+    run.transport.remove_tree(run.record.run_dir)
+    assert "holds no run.json any more" in look(run, tracker, 5).warning
+    run.slurm(S.COMPLETED)
+    assert look(run, tracker, 100).warning.startswith("the job has ended")
+    assert look(run, tracker, 100).phase is Phase.FAILED
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ScriptedRun()
+    run.start()
+    read = run.transport.read
+
+    def refuse(path: str, offset: int = 0) -> bytes | None:
+        if path.endswith(("exit.json", "events.x.jsonl")):
+            raise TransportError(f"cannot read {path}: is a directory")
+        return read(path, offset)
+
+    monkeypatch.setattr(run.transport, "read", refuse)
+    run.transport.append(run.record.paths.events("x"), b"")
+    run.become_ready()
+    state = look(run, run.tracker())
+    assert state.phase is Phase.READY
+    assert "exit.json: is a directory" in state.warning
+
+
+@pytest.mark.timeout(20)
+def test_very_many_steps() -> None:
+    run = ScriptedRun()
+    lines = [{"time": START, "job": "42", "restart": 0, "event": "step_started", "step": f"decode-{n}"} for n in range(30_000)]
+    lines += [lines[0] | {"step": step} for step in ("decode-" + "9" * 5000, "decode-٣", "decode-")]
+    run.transport.append(run.record.paths.events("job"), "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+    workers = look(run, run.tracker()).workers
+    assert [worker.name for worker in workers] == [f"decode-{n}" for n in range(10_000)]
 
 
 # -- READY ---------------------------------------------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -168,7 +171,7 @@ def test_killing_the_supervisor_ends_the_job_too(local: Local) -> None:
     until(lambda: local.seen("up"))
     records.supervisor_of(local.records()).send(signal.SIGKILL)
     view = local.end(job)
-    assert (view.state, view.reason) == (SchedulerState.NODE_FAIL, "the job's supervisor was killed")
+    assert (view.state, view.reason) == (SchedulerState.NODE_FAIL, "the job's supervisor was killed, or could not write down its end")
     assert local.seen("asked")
     until(lambda: not local.left(), 5)
 
@@ -182,6 +185,135 @@ def test_a_job_without_a_supervisor_can_be_cancelled(local: Local) -> None:
     local.scheduler.cancel(job)
     assert local.view(job).state is SchedulerState.CANCELLED
     assert local.left() == set()
+
+
+def test_what_failed_before_has_not_been_cancelled(local: Local) -> None:
+    job = local.submit("trap 'exit 130' TERM; setsid sleep 982 & echo up; wait")
+    until(lambda: local.seen("up"))
+    records.supervisor_of(local.records()).send(signal.SIGKILL)
+    assert local.end(job).state is SchedulerState.NODE_FAIL
+    local.scheduler.cancel(job)
+    assert LocalScheduler(str(local.folder)).poll([job])[job].state is SchedulerState.NODE_FAIL
+    assert local.left() == set()
+
+
+def full_disk(path: str, _data: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+
+def test_a_full_disk_does_not_keep_a_job_alive(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = local.submit("trap 'echo asked; exit 130' TERM; srun --nodes=1 --ntasks=1 sleep 981 & echo up; wait")
+    until(lambda: local.seen("up"))
+    monkeypatch.setattr(records, "write", full_disk)
+    local.scheduler.cancel(job)
+    assert local.seen("asked")
+    assert local.left() == set()
+    assert local.view(job).state.activity is Activity.ENDED
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 2 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True, check=False).returncode:
+        pytest.skip("a file system cannot be mounted here")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def test_a_job_on_a_disk_that_is_really_full_is_cancelled(small_disk: Path) -> None:
+    local = Local(small_disk)
+    job = local.submit("trap 'exit 130' TERM; srun --nodes=1 --ntasks=1 sleep 978 & wait")
+    until(lambda: bool(records.steps(local.records())))
+    with (small_disk / "fill").open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    assert shutil.disk_usage(small_disk).free == 0
+    local.scheduler.cancel(job)
+    assert local.left() == set()
+    assert not records.supervisor_of(local.records()).alive
+    assert local.view(job).state is SchedulerState.CANCELLED
+    assert LocalScheduler(str(small_disk)).poll([job])[job].state is SchedulerState.NODE_FAIL
+
+
+def test_an_end_that_cannot_be_written_down_is_one(local: Local) -> None:
+    """The supervisor cannot replace a directory with its record."""
+    job = local.submit("echo up; sleep 1")
+    Path(local.records(), records.ENDED, "in the way").mkdir(parents=True)
+    view = local.end(job)
+    assert (view.state, view.reason) == (SchedulerState.NODE_FAIL, "the job's supervisor was killed, or could not write down its end")
+    assert "Traceback" not in "".join(path.read_text() for path in Path(local.records(), "submitit").glob("*.out"))
+    Path(local.records(), records.ENDED, "in the way").rmdir()
+    Path(local.records(), records.ENDED).rmdir()
+
+
+def test_a_foreign_job_is_not_ours_to_end(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: str, _data: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    job = local.submit("sleep 100")
+    monkeypatch.setattr(records, "write", denied)
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    with pytest.raises(PollError, match=f"job {job} cannot be ended: permission denied") as caught:
+        local.scheduler.cancel(job)
+    assert "another user" in caught.value.hint
+    assert local.view(job).state is SchedulerState.RUNNING
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["run folder", "run root"])
+def test_a_job_whose_folder_is_gone_can_be_cancelled(local: Local, everything: bool) -> None:
+    job = local.submit("srun --nodes=1 --ntasks=1 bash -c 'trap \"\" TERM; setsid sleep 980 & echo up; wait; sleep 979' & wait")
+    until(lambda: local.seen("up"))
+    supervisor = records.supervisor_of(local.records())
+    for path in [local.folder / "run", *([local.folder / ".jobs"] if everything else [])]:
+        shutil.rmtree(path)
+    other = LocalScheduler(str(local.folder / "other"))
+    other.cancel(job)  # a job of this id, but below another root
+    assert (local.view(job).state, local.view(job).reason) == (SchedulerState.RUNNING, "its run folder is gone")
+    local.scheduler.cancel(job)
+    assert local.left() == set()
+    assert local.view(job).state is SchedulerState.CANCELLED
+    assert LocalScheduler(str(local.folder)).poll([job])[job].state is SchedulerState.UNKNOWN
+    until(lambda: not supervisor.alive)
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        "[]",
+        "{}",
+        '{"state": 3}',
+        '{"state": "CANCELLED", "code": NaN, "signal": "x"}',
+        '{"state": "FAILED", "code": Infinity, "signal": 1e400}',
+        "[" * 9999,
+    ],
+)
+def test_a_damaged_record_of_an_end_is_none_or_is_understood(local: Local, ended: str) -> None:
+    job = local.submit("true")
+    local.end(job)
+    until(lambda: not records.supervisor_of(local.records()).alive)
+    Path(local.records(), records.ENDED).write_text(ended)
+    view = local.view(job)
+    assert view.state.activity is Activity.ENDED
+    assert view.exit_code is None
+
+
+def test_a_job_is_found_by_its_run_folder(local: Local) -> None:
+    job = local.submit("sleep 100")
+    assert local.scheduler.find("any", str(local.folder / "run")) == job
+    assert local.scheduler.find("any", str(local.folder / "none")) is None
+
+
+def test_a_job_that_nobody_started_is_not_queued_for_ever(local: Local) -> None:
+    job = local.submit("true")
+    local.end(job)
+    until(lambda: not records.supervisor_of(local.records()).alive)
+    for name in (records.ENDED, records.STARTED):
+        Path(local.records(), name).unlink()
+    assert local.view(job).state is SchedulerState.PENDING
+    os.utime(local.records(), (0, 0))
+    assert local.view(job).state is SchedulerState.NODE_FAIL
 
 
 def test_scancel_in_the_job_ends_it(local: Local) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
-from recipegen.errors import PollError, SubmissionRefused
+from recipegen.errors import PollError, SubmissionInterrupted, SubmissionRefused
 from recipegen.scheduler import SchedulerState, Submission
 from recipegen.scheduler.slurm import SlurmScheduler
 from recipegen.transport.scripted import ScriptedTransport
@@ -84,6 +85,48 @@ def test_a_broken_line_during_submission_tells_where_to_look() -> None:
     with pytest.raises(SubmissionRefused, match="did not answer") as caught:
         slurm.scheduler.submit(SUBMISSION)
     assert "squeue --me" in caught.value.hint
+
+
+def test_an_interrupted_submission_tells_what_to_look_for() -> None:
+    def interrupt(_: Sequence[str]) -> tuple[int, str, str]:
+        raise KeyboardInterrupt
+
+    submission = replace(SUBMISSION, options=("--comment=point-1-ab12",))
+    with pytest.raises(SubmissionInterrupted, match="interrupted") as caught:
+        Slurm(sbatch=interrupt).scheduler.submit(submission)
+    assert caught.value.exit_code == 130
+    assert "squeue --me" in caught.value.hint
+    assert "the comment point-1-ab12" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("stdout", "job"),
+    [
+        ("", None),
+        ("41 p-2\n42 p-1\n43 (null)\n", "42"),
+        ("42 p-1\n57 p-1\n6 p-1\n", "57"),
+        ("42 p-1x\n43 xp-1\n42_1 p-1\n", None),
+        ("42 p-1 \n", "42"),
+    ],
+)
+def test_a_job_is_found_by_its_comment(stdout: str, job: str | None) -> None:
+    slurm = Slurm(squeue=says(stdout))
+    assert slurm.scheduler.find("p-1", "/r") == job
+    assert slurm.ran == [["squeue", "--me", "--noheader", "--states=all", "--format=%i %k"]]
+
+
+def test_finding_what_cannot_be_asked_is_a_poll_error() -> None:
+    with pytest.raises(PollError, match=r"squeue: .*connect failure"):
+        Slurm(squeue=says(stderr="slurm_load_jobs error: connect failure", code=1)).scheduler.find("p-1", "/r")
+
+
+def test_a_command_that_hangs_is_named() -> None:
+    slurm = Slurm()
+    slurm.transport.outage = "no answer within 30 s"
+    with pytest.raises(PollError, match=r"^scancel: no answer within 30 s$"):
+        slurm.scheduler.cancel("1")
+    with pytest.raises(PollError, match=r"^squeue: no answer within 30 s$"):
+        slurm.scheduler.poll(["1"])
 
 
 def test_one_squeue_for_all_and_one_sacct_for_the_rest() -> None:
