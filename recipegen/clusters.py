@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -97,10 +97,10 @@ def profile_folders(environment: Mapping[str, str], cwd: str) -> tuple[str, ...]
     return tuple(dict.fromkeys([os.path.join(cwd, "clusters"), *([own] if own else []), os.path.join(config, "recipegen", "clusters")]))
 
 
-def resolve_profile(cluster: str, *, folders: Sequence[str], local: ClusterProfile) -> ClusterProfile:
-    """Return the profile that `--cluster` names: `local`, a path, or a name in one of `folders`."""
+def resolve_profile(cluster: str, *, folders: Sequence[str], local: Callable[[], ClusterProfile]) -> ClusterProfile:
+    """Return the profile that `--cluster` names: `local`, which is made when asked for, a path, or a name in one of `folders`."""
     if cluster == LOCAL:
-        return local
+        return local()
     if "/" in cluster or cluster.endswith((".yaml", ".yml")):
         return load_profile(cluster)
     found = next((path for folder in folders if (path := os.path.join(folder, f"{cluster}.yaml")) and os.path.isfile(path)), None)

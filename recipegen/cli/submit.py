@@ -89,7 +89,9 @@ def _reviewed(path: Path, point: str, *, simulate: bool) -> tuple[LaunchPlan, Bu
 
 
 def _profile(session: Session, cluster: str) -> ClusterProfile:
-    local = local_profile(run_root=str(need_state_folder(session.environ) / "local"), path_prefix=str(Path(sys.executable).parent))
+    def local() -> ClusterProfile:
+        return local_profile(run_root=str(need_state_folder(session.environ) / "local"), path_prefix=str(Path(sys.executable).parent))
+
     profile = resolve_profile(cluster, folders=profile_folders(session.environ, os.getcwd()), local=local)
     return replace(profile, run_root=os.path.abspath(profile.run_root))
 

@@ -198,17 +198,17 @@ def test_profiles_are_found_by_name_in_order(tmp_path: Path) -> None:
     for number, folder in enumerate(folders[1:]):
         Path(folder).mkdir(parents=True)
         Path(folder, "oslo.yaml").write_text(HEAD + f"account: a{number}\n")
-    assert resolve_profile("oslo", folders=folders, local=LOCAL).account == "a0"
-    assert resolve_profile(f"{folders[2]}/oslo.yaml", folders=(), local=LOCAL).account == "a1"
-    assert resolve_profile("local", folders=folders, local=LOCAL) is LOCAL
+    assert resolve_profile("oslo", folders=folders, local=lambda: LOCAL).account == "a0"
+    assert resolve_profile(f"{folders[2]}/oslo.yaml", folders=(), local=lambda: LOCAL).account == "a1"
+    assert resolve_profile("local", folders=folders, local=lambda: LOCAL) is LOCAL
     with pytest.raises(InputError, match="no cluster profile 'osol'") as caught:
-        resolve_profile("osol", folders=folders, local=LOCAL)
+        resolve_profile("osol", folders=folders, local=lambda: LOCAL)
     assert "did you mean 'oslo'?" in caught.value.hint
 
 
 def test_a_profile_is_called_as_its_file(tmp_path: Path) -> None:
     (tmp_path / "bergen.yaml").write_text(HEAD)
     with pytest.raises(InputError, match="calls itself 'oslo'; expected 'bergen'"):
-        resolve_profile("bergen", folders=[str(tmp_path)], local=LOCAL)
+        resolve_profile("bergen", folders=[str(tmp_path)], local=lambda: LOCAL)
     with pytest.raises(InputError, match="cannot be read: no such file"):
         load_profile(str(tmp_path / "none.yaml"))
