@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from functools import cache
@@ -56,3 +57,9 @@ def soon(true: Callable[[], object], what: str, *, within_s: float = 20) -> None
     while not true():
         assert time.monotonic() < until, f"not within {within_s} s: {what}"
         time.sleep(0.1)
+
+
+def as_on_a_terminal() -> None:
+    """Run between fork and exec: signals end a process as on a terminal. What nohup, or a shell's `&`, ignores is inherited."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

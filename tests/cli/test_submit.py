@@ -24,7 +24,7 @@ from recipegen.submission import submit as hand_over
 from recipegen.transport.local import LocalTransport
 from recipegen.transport.scripted import ScriptedTransport
 from tests.scripted_run import START, make_record
-from tests.support import LEAF, soon
+from tests.support import LEAF, as_on_a_terminal, soon
 
 POINT = "1xtp2dep4-1xtp8-mtp-cc32-64"
 PROFILE = """\
@@ -130,7 +130,7 @@ def test_a_stopped_submission_leaves_nothing_and_says_what_may_be_queued(number:
     (tmp_path / "runs").mkdir()
     words = [sys.executable, "-m", "recipegen", "submit", str(LEAF), "--point", POINT, "--cluster", str(profile)]
     env = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state"), "PATH": f"{slow_sbatch}:{os.environ['PATH']}"}
-    with subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True, preexec_fn=default_signals) as submitting:  # noqa: PLW1509
+    with subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True, preexec_fn=as_on_a_terminal) as submitting:  # noqa: PLW1509
         soon((tmp_path / "asked").exists, "sbatch")
         submitting.send_signal(number)
         _, said = submitting.communicate(timeout=20)
@@ -138,11 +138,6 @@ def test_a_stopped_submission_leaves_nothing_and_says_what_may_be_queued(number:
     assert "Traceback" not in said
     assert f"the comment {POINT}-20" in said
     assert list((tmp_path / "runs").iterdir()) == list((tmp_path / "state/recipegen/runs").iterdir()) == []
-
-
-def default_signals() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def test_an_index_that_cannot_be_written_is_a_refusal(profile: Path, tmp_path: Path) -> None:

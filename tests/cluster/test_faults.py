@@ -16,6 +16,7 @@ import pytest
 
 from tests.cluster.expect import assert_marker, assert_serves
 from tests.cluster.jobs import BIN, PAIR, RECIPEGEN, Run, Site, small_leaf, until
+from tests.support import as_on_a_terminal
 
 pytestmark = [pytest.mark.slurm, pytest.mark.sim, pytest.mark.timeout(900)]
 
@@ -137,7 +138,7 @@ def test_a_job_whose_submission_was_killed_is_found_and_cancelled(site: Site, le
     (folder / "sbatch").chmod(0o755)
     words = [str(RECIPEGEN), *map(str, site.submission(leaf, profile=site.profile(sbatch={"hold": True})))]
     env = {**site.env, "PATH": f"{folder}:{site.env['PATH']}"}
-    with subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True, start_new_session=True) as submitting:
+    with subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True, preexec_fn=as_on_a_terminal) as submitting:  # noqa: PLW1509
         (job,) = until(site.jobs, what="job")
         submitting.send_signal(number)
         _, said = submitting.communicate(timeout=20)

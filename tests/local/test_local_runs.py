@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.local.conftest import Terminal
-from tests.support import LEAF, ROOT, soon
+from tests.support import LEAF, ROOT, as_on_a_terminal, soon
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(180)]
 
@@ -171,12 +171,12 @@ def test_detaching_does_not_cancel_and_another_process_takes_up(recipegen: Termi
 
 
 def watching(recipegen: Terminal, run: str) -> subprocess.Popen[str]:
-    """`recipegen watch` as on a terminal: a shell's background jobs ignore Ctrl-C, and their children inherit that."""
+    """`recipegen watch`, which Ctrl-C reaches."""
     return subprocess.Popen(
         [sys.executable, "-m", "recipegen", "watch", run],
         env=recipegen.env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        preexec_fn=as_on_a_terminal,  # noqa: PLW1509
     )
