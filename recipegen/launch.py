@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from recipegen.errors import Problem
 from recipegen.model import Dynamo, EnvVar, Recipe, Role, RoleRecipe, Word
 
 
@@ -137,7 +138,7 @@ class LaunchPlan:
     port_step: int
     port_slots: int
     directives: Directives
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Problem, ...] = ()
 
     @property
     def expected(self) -> dict[Role, int]:

@@ -77,13 +77,9 @@ def _too_many_nodes(recipe: Recipe, nodes: int) -> Problem:
     return Problem(recipe.source, message, "take fewer workers or smaller topologies")
 
 
-def _warnings(recipe: Recipe, roles: list[RolePlan]) -> list[str]:
-    found = []
-    for role in roles:
-        idle = idle_gpus(role.layout, recipe.hardware)
-        if idle:
-            found.append(f"{recipe.source}: point {recipe.point}, {role.layout.role.value}: {idle} GPUs of its nodes stay idle")
-    return found
+def _warnings(recipe: Recipe, roles: list[RolePlan]) -> list[Problem]:
+    idle = {role.layout.role.value: idle_gpus(role.layout, recipe.hardware) for role in roles}
+    return [Problem(recipe.source, f"point {recipe.point}, {role}: {gpus} GPUs of its nodes stay idle") for role, gpus in idle.items() if gpus]
 
 
 def _processes(role: RolePlan) -> list[Process]:

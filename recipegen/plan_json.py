@@ -52,7 +52,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
         "port_step": plan.port_step,
         "port_slots": plan.port_slots,
         "processes": [_process(process) for process in plan.processes],
-        "warnings": list(plan.warnings),
+        "warnings": [warning.message for warning in plan.warnings],
     }
 
 

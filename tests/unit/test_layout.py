@@ -65,8 +65,8 @@ def test_workers_of_one_node_have_ports_of_their_own() -> None:
 def test_idle_gpus_are_a_warning_with_a_place() -> None:
     plan = plan_one(matrix_of(agg_point("1xTP1PP6")))
     assert len(plan.warnings) == 1
-    assert plan.warnings[0].startswith("matrix.yaml:14:")
-    assert "2 GPUs of its nodes stay idle" in plan.warnings[0]
+    assert str(plan.warnings[0]).startswith("matrix.yaml:14:")
+    assert "2 GPUs of its nodes stay idle" in plan.warnings[0].message
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from recipegen.leaf import leaf_files, write
 from recipegen.model import Placeholder
-from recipegen.pipeline import render_plans
+from recipegen.pipeline import plan_matrix, render_plans
 from recipegen.render import format_duration
 from recipegen.shell import quote_word
 from tests.support import LEAF, ROOT, agg_point, matrix_of, plan_one, published_plans
@@ -54,6 +54,18 @@ def test_rendering_is_the_same_in_another_process_whatever_its_surroundings(tmp_
 def digest_of_all() -> str:
     files = leaf_files(render_plans(published_plans()))
     return hashlib.sha256(b"".join(name.encode() + data for name, data in sorted(files.items()))).hexdigest()
+
+
+def test_where_the_matrix_lies_does_not_show() -> None:
+    text = matrix_of(agg_point("1xTP1PP6")).encode()
+    here, there = (render_plans(plan_matrix(text, file)) for file in ("matrix.yaml", "/far/away/matrix.yaml"))
+    assert here[0].files == there[0].files
+    assert b"stay idle" in here[0].files["plan.json"]
+
+
+def test_a_hostile_file_name_does_not_leave_its_comment() -> None:
+    (bundle,) = render_plans(plan_matrix(matrix_of(agg_point("1xTP4")).encode(), "x\nrm -rf $HOME\n.yaml"))
+    assert not [name for name, data in bundle.files.items() if b"rm -rf" in data]
 
 
 def test_a_manifest_names_every_file_and_sha256sum_agrees(tmp_path: Path) -> None:
