@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from recipegen.errors import InputError, Problem, Source, near_match
+from recipegen.files import reason
 from recipegen.launch import Directives
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def load_profile(path: str) -> ClusterProfile:
     try:
         text = Path(path).read_bytes()
     except OSError as error:
-        raise InputError([Problem(Source(path), f"cannot be read: {(error.strerror or str(error)).lower()}")]) from None
+        raise InputError([Problem(Source(path), f"cannot be read: {reason(error)}")]) from None
     return parse_profile(text, path)
 
 

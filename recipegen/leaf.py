@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from recipegen.errors import InputError
+from recipegen.files import read_regular, reason, replace_file
 from recipegen.launch import Bundle
 from recipegen.yamlsource import MAX_BYTES
 
@@ -88,8 +88,10 @@ def compare(leaf: Path, wanted: Mapping[str, bytes], *, only_point: str | None =
 def write(leaf: Path, files: Mapping[str, bytes]) -> None:
     """Write files, each whole or not at all; the manifests last, so that a bundle with a manifest is complete."""
     for name in sorted(files, key=lambda name: (name.endswith("/MANIFEST"), name)):
-        with _explained(leaf / name):
-            _replace(leaf / name, files[name])
+        path = leaf / name
+        with _explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, files[name], mode=_new_mode())
 
 
 def remove(leaf: Path, names: Iterable[str]) -> None:
@@ -129,28 +131,14 @@ def _is_there(path: Path) -> bool:
 
 
 def _read(path: Path, most: int) -> bytes:
-    """Return the first bytes of a regular file; a pipe or a device would hang, or never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InputError(f"{path}: not a regular file")
-        return file.read(most)
+    return read_regular(str(path), most=most)
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write by a temporary name of this writer alone: two who render at once do not take each other's."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def _new_mode() -> int:
+    """The mode of a file that a person's editor would make."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 @contextmanager
@@ -158,6 +146,6 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{error.filename or path}: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"{error.filename or path}: {reason(error)}") from error
     except ValueError as error:  # a NUL in a path
         raise InputError(f"{str(path)!r}: {error}") from error

@@ -90,6 +90,7 @@ def _lib() -> dict[str, bytes]:
     return {f"lib/{name}": _templates().joinpath("lib", name).read_bytes() for name in LIB}
 
 
+@cache
 def simulation_files(*, context_length: int) -> dict[str, bytes]:
     """What simulated bundles share beside lib/: the mocker's launcher and the tiny model that it serves."""
     model = {f"simulation/model/{name}": data for name, data in tiny_model_files(context_length=context_length).items()}

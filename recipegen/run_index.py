@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from recipegen.errors import InputError, RecipegenError, TransportError, near_match
+from recipegen.files import read_regular, reason, replace_file
 from recipegen.runs import FORMAT, Fields, RunPaths, RunRecord, parse_run
-from recipegen.transport.local import read_regular
 
 _OTHER_PLACE = "free space there, or set XDG_STATE_HOME to a folder that can be written"
 _STAMP = re.compile(r"-\d{8}-\d{6}-[0-9a-f]{4}$")
@@ -94,9 +93,9 @@ class RunIndex:
         values = {"format": FORMAT} | vars(IndexEntry.of(record)) | {"cluster": dict(record.cluster)}
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            _replace_file(self.root / f"{record.id}.json", (json.dumps(values) + "\n").encode())
+            replace_file(self.root / f"{record.id}.json", (json.dumps(values) + "\n").encode(), mode=0o600)
         except OSError as error:
-            raise TransportError(f"the run could not be entered in {self.root}: {_reason(error)}", hint=_OTHER_PLACE) from error
+            raise TransportError(f"the run could not be entered in {self.root}: {reason(error)}", hint=_OTHER_PLACE) from error
 
     def update(self, record: RunRecord) -> None:
         """Enter what has become known of a run that is in the index; one that cannot be written changes nothing."""
@@ -109,7 +108,7 @@ class RunIndex:
         try:
             (self.root / f"{run_id}.json").unlink(missing_ok=True)
         except OSError as error:
-            raise TransportError(f"the run could not be taken out of {self.root}: {_reason(error)}") from error
+            raise TransportError(f"the run could not be taken out of {self.root}: {reason(error)}") from error
 
     def entries(self) -> list[IndexEntry]:
         """Return all runs, newest first; a file that cannot be read hides no other run."""
@@ -119,7 +118,7 @@ class RunIndex:
             return []
         except OSError as error:
             hint = "a run's folder names it, too; or set XDG_STATE_HOME to another folder"
-            raise TransportError(f"the list of runs {self.root} cannot be read: {_reason(error)}", hint=hint) from error
+            raise TransportError(f"the list of runs {self.root} cannot be read: {reason(error)}", hint=hint) from error
         shown = [name for name in names if name.endswith(".json") and not name.startswith(".")]
         found = [entry for name in shown if (entry := _read_entry(self.root / name)) is not None]
         return sorted(found, key=lambda entry: (entry.created, entry.id), reverse=True)
@@ -178,10 +177,6 @@ def _isfile(path: str) -> bool:
     return "\0" not in path and os.path.isfile(path)
 
 
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
-
-
 def _hint(name: str, entries: Sequence[IndexEntry]) -> str:
     if not entries:
         return "the index is empty: name a run by its folder"
@@ -202,7 +197,7 @@ def _read_folder(folder: Path) -> IndexEntry:
     except FileNotFoundError:
         raise InputError(f"{folder} is no run folder: it holds no run.json") from None
     except OSError as error:
-        raise InputError(f"{path}: {_reason(error)}") from error
+        raise InputError(f"{path}: {reason(error)}") from error
     except ValueError as error:  # a NUL in the path
         raise InputError(f"{str(path)!r}: {error}") from error
     entry = IndexEntry.of(record)
@@ -222,15 +217,3 @@ def _read_entry(path: Path) -> IndexEntry | None:
         )
     except (OSError, InputError):
         return None
-
-
-def _replace_file(path: Path, data: bytes) -> None:
-    """Write beside the target and rename: a reader sees the old or the new, and two writers leave one of both."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -65,7 +65,9 @@ class VerbGroup(click.Group):
                 raise
             # of the calls that verbs make themselves, only those that write their output name no file
             _silence(sys.stdout)
-            raise RecipegenError(f"the output cannot be written: {(error.strerror or str(error)).lower()}") from error
+            from recipegen.files import reason
+
+            raise RecipegenError(f"the output cannot be written: {reason(error)}") from error
         return result
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> NoReturn:  # noqa: ANN401

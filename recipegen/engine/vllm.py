@@ -57,6 +57,7 @@ _ALIASES = {
     "n": "nnodes",
     "r": "node-rank",
 }
+_OWNED_IN_ANY_FORM = _OWNED | {f"no-{name}": why for name, why in _OWNED.items()} | {alias: _OWNED[name] for alias, name in _ALIASES.items()}
 _PORTS_OF_A_RENDEZVOUS = 32
 """Ports that vLLM may take from VLLM_PORT on: torch's store and the sockets between front end and engine cores (our margin)."""
 
@@ -70,8 +71,7 @@ class VllmEngine:
         return runtime.dynamo
 
     def owned_flags(self) -> Mapping[str, str]:
-        negative = {f"no-{name}": why for name, why in _OWNED.items()}
-        return _OWNED | negative | {alias: _OWNED[name] for alias, name in _ALIASES.items()}
+        return _OWNED_IN_ANY_FORM
 
     def topology_flags(self, topology: Topology) -> tuple[Flag, ...]:
         sizes = {

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recipegen.errors import PollError
+from recipegen.files import reason
 from recipegen.scheduler import Activity, SchedulerState
 from recipegen.standins import records
 
@@ -48,4 +49,4 @@ def explained(what: str) -> Iterator[None]:
 
 def _strerror(error: OSError) -> str:
     where = f" ({error.filename})" if error.filename else ""
-    return (error.strerror or str(error)).lower() + where
+    return reason(error) + where

@@ -7,19 +7,16 @@ import errno
 import os
 import shutil
 import signal
-import stat
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from recipegen.errors import PathExists, TransportError
+from recipegen.files import read_regular, reason, replace_file
 from recipegen.transport import Completed
 
 _COMMAND_NOT_FOUND = 127
 _COMMAND_NOT_EXECUTABLE = 126
-MOST_BYTES = 64 * 1024 * 1024
-"""How much of a file is read at once: far more than any of ours holds."""
 _HINTS = {
     errno.ENOSPC: "free some space there, or give the profile another run_root",
     errno.EDQUOT: "your quota there is used up: free some space, or give the profile another run_root",
@@ -57,18 +54,7 @@ class LocalTransport:
         target = Path(path)
         with _explained("write", path):
             target.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fchmod(file.fileno(), mode)
-                    os.fsync(file.fileno())
-                os.replace(temporary, target)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
-                raise
+            replace_file(target, data, mode=mode, sync=True)
 
     def read(self, path: str, offset: int = 0) -> bytes | None:
         """Return the bytes from `offset` on, or None when there is no such file."""
@@ -104,21 +90,6 @@ class LocalTransport:
                 return []
 
 
-def read_regular(path: str, offset: int = 0) -> bytes:
-    """Return what a regular file holds, at most `MOST_BYTES` of it; an OSError for a pipe or a device, which might never end."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        kind = os.fstat(handle).st_mode
-        if not stat.S_ISREG(kind):
-            code = errno.EISDIR if stat.S_ISDIR(kind) else errno.EINVAL
-            raise OSError(code, os.strerror(code) if code == errno.EISDIR else "Not a regular file", path)
-        with open(handle, "rb", closefd=False) as file:
-            file.seek(offset)
-            return file.read(MOST_BYTES)
-    finally:
-        os.close(handle)
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the command's group when it did not end by itself, and close its pipes."""
     if process.returncode is None:
@@ -145,4 +116,4 @@ def _explained(verb: str, path: str) -> Iterator[None]:
 def _reason(error: OSError) -> str:
     if error.errno == errno.EEXIST:
         return "a part of the path is there, and is no directory"
-    return (error.strerror or str(error)).lower()
+    return reason(error)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from recipegen.errors import PathExists, TransportError
+from recipegen.files import MOST_BYTES
 from recipegen.transport import Transport
-from recipegen.transport.local import MOST_BYTES, LocalTransport
+from recipegen.transport.local import LocalTransport
 from recipegen.transport.scripted import ScriptedTransport
 
 

@@ -1,0 +1,53 @@
+"""Files of this machine: written whole, read only where they are files, and what the system says when it refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+MOST_BYTES = 64 * 1024 * 1024
+"""How much of a file is read at once: far more than any of ours holds."""
+
+
+def replace_file(path: Path, data: bytes, *, mode: int, sync: bool = False) -> None:
+    """Write into a temporary file beside the target and rename: a reader sees the old or the new, and two writers leave one of both.
+
+    The folder must be there. With `sync` the bytes are on the disk before the name is.
+    """
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".new", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            if sync:
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def read_regular(path: str, offset: int = 0, *, most: int = MOST_BYTES) -> bytes:
+    """Return what a regular file holds, at most `most` bytes of it; an OSError for a pipe or a device, which might never end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        kind = os.fstat(handle).st_mode
+        if not stat.S_ISREG(kind):
+            code = errno.EISDIR if stat.S_ISDIR(kind) else errno.EINVAL
+            raise OSError(code, os.strerror(code) if code == errno.EISDIR else "Not a regular file", path)
+        with open(handle, "rb", closefd=False) as file:
+            file.seek(offset)
+            return file.read(most)
+    finally:
+        os.close(handle)
+
+
+def reason(error: OSError) -> str:
+    """Return the system's words, as a clause."""
+    return (error.strerror or str(error)).lower()
