@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from recipegen.errors import InputError, near_match
-from recipegen.model import HardwareSpec, HybridState, ModelSpec
+from recipegen.model import Architecture, Attention, HardwareSpec, LinearAttention, Mla, ModelSpec, Moe
 from recipegen.yamlsource import parse_yaml, validate
+
+if TYPE_CHECKING:
+    from recipegen.matrix_schema import ArchitectureSchema
 
 
 def model_keys() -> tuple[str, ...]:
@@ -27,8 +31,19 @@ def load_model(key: str) -> ModelSpec:
     from recipegen.matrix_schema import ModelSchema
 
     data = validate(parse_yaml(_read("models", key, model_keys()), f"data/models/{key}.yaml"), ModelSchema)
-    hybrid = HybridState(**data.hybrid.model_dump()) if data.hybrid else None
-    return ModelSpec(key=key, hybrid=hybrid, **data.model_dump(exclude={"hybrid"}))
+    architecture = make_architecture(data.architecture) if data.architecture else None
+    return ModelSpec(key=key, architecture=architecture, **data.model_dump(exclude={"architecture"}))
+
+
+def make_architecture(data: ArchitectureSchema) -> Architecture:
+    """Return a validated architecture as the domain has it."""
+    attention, linear, moe = data.attention, data.linear, data.moe
+    return Architecture(
+        **data.model_dump(exclude={"attention", "linear", "moe"}),
+        attention=Attention(**attention.model_dump(exclude={"mla"}), mla=Mla(**attention.mla.model_dump()) if attention.mla else None),
+        linear=LinearAttention(**linear.model_dump()) if linear else None,
+        moe=Moe(**moe.model_dump()) if moe else None,
+    )
 
 
 @cache

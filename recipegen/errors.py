@@ -32,13 +32,18 @@ class Source:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
+NOWHERE = Source("")
+"""The place of what no file says."""
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with an input: where, what (with what was expected), and a hint such as a near match."""
+    """One thing wrong with an input: where, what (with what was expected), a hint such as a near match, and the rule that it breaks."""
 
     source: Source
     message: str
     hint: str = ""
+    rule: str = ""
 
     def __str__(self) -> str:
         return f"{self.source}: {self.message}" + (f"; {self.hint}" if self.hint else "")

@@ -65,7 +65,7 @@ class _Builder:
             name=raw.name,
             model=model,
             hardware=hardware,
-            workload=Workload(isl=raw.workload.isl, osl=raw.workload.osl, max_model_len=raw.workload.max_model_len),
+            workload=Workload(**raw.workload.model_dump(), source=self.document.source("workload", "max_model_len")),
             runtime=runtime,
             common=common,
             roles=roles,

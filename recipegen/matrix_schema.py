@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Size = Annotated[int, Field(ge=0, le=10_000_000)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 FlagName = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\+?$", max_length=100)]
@@ -109,9 +110,31 @@ class MatrixSchema(Strict):
     variants: dict[Name, VariantSchema] = {}
 
 
-class HybridSchema(Strict):
-    """Linear-attention layers of a model's data file."""
+class MlaSchema(Strict):
+    """Multi-head latent attention, of a model's data file."""
 
+    kv_lora_rank: Count
+    qk_rope_head_dim: Count
+    qk_nope_head_dim: Count
+    v_head_dim: Count
+    q_lora_rank: Size = 0
+
+
+class AttentionSchema(Strict):
+    """Full-attention layers."""
+
+    layers: Count
+    heads: Count
+    kv_heads: Count
+    head_dim: Count
+    output_gate: bool = False
+    mla: MlaSchema | None = None
+
+
+class LinearSchema(Strict):
+    """Linear-attention layers."""
+
+    kind: Literal["gdn", "mamba2"] = "gdn"
     layers: Count
     key_heads: Count
     value_heads: Count
@@ -121,18 +144,41 @@ class HybridSchema(Strict):
     ssm_dtype: Literal["float32", "bfloat16", "float16"] = "float32"
 
 
+class MoeSchema(Strict):
+    """Mixture-of-experts blocks."""
+
+    layers: Count
+    experts: Count
+    top_k: Count
+    intermediate_size: Count
+    shared_intermediate_size: Size = 0
+    expert_dtype: Literal["nvfp4", "mxfp4", "fp8", "bfloat16", "float16"]
+
+
+class ArchitectureSchema(Strict):
+    """The numbers of `config.json` that sizing needs; what is left out is not known."""
+
+    dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"
+    hidden_size: Size = 0
+    vocab_size: Size = 0
+    tied_embeddings: bool = False
+    max_position: Size = 0
+    mlp_layers: Size = 0
+    mlp_intermediate_size: Size = 0
+    mtp_layers: Size = 0
+    attention: AttentionSchema
+    linear: LinearSchema | None = None
+    moe: MoeSchema | None = None
+
+
 class ModelSchema(Strict):
     """A file of data/models/."""
 
     repo: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9._-]+$")]
     revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
     served_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
-    dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"
-    attention_layers: Count
-    heads: Count
-    kv_heads: Count
-    head_dim: Count
-    hybrid: HybridSchema | None = None
+    checkpoint_bytes: Annotated[int, Field(ge=0, le=1 << 50)] = 0
+    architecture: ArchitectureSchema | None = None
 
 
 class HardwareSchema(Strict):
@@ -140,4 +186,6 @@ class HardwareSchema(Strict):
 
     gpus_per_node: Count
     nodes_per_domain: Count
+    gpu_memory_gib: Annotated[float, Field(ge=0, le=10_000)] = 0.0
+    machine: Literal["aarch64", "x86_64", ""] = ""
     multi_node_env: dict[EnvName, str] = {}

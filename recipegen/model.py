@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from recipegen.errors import Source
+from recipegen.errors import NOWHERE, Source
 
 Value = str | int | float | bool | tuple[str | int | float, ...]
 """What an engine flag can hold: a JSON argument is its text, `True` a bare flag, a tuple several values of one flag."""
@@ -66,12 +66,40 @@ class Workload:
     isl: int
     osl: int
     max_model_len: int
+    source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridState:
-    """A linear-attention (gated delta net) layer's state; see `sizing.block_size` for what follows from it."""
+class Mla:
+    """Multi-head latent attention: a token keeps one latent and one rotary key a layer, whole on every GPU."""
 
+    kv_lora_rank: int
+    qk_rope_head_dim: int
+    qk_nope_head_dim: int
+    v_head_dim: int
+    q_lora_rank: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention:
+    """A model's full-attention layers; `output_gate` doubles the query projection."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    output_gate: bool = False
+    mla: Mla | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearAttention:
+    """Layers whose state does not grow with the sequence: gated delta net (`gdn`) or `mamba2`.
+
+    For mamba2, key heads are its groups, a key head's dimension the SSM state size, value heads its heads.
+    """
+
+    kind: str = "gdn"
     layers: int
     key_heads: int
     value_heads: int
@@ -82,28 +110,58 @@ class HybridState:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Moe:
+    """Mixture-of-experts blocks; `expert_dtype` is what routed experts are stored in (`nvfp4`, `fp8`, `mxfp4`, `bfloat16`)."""
+
+    layers: int
+    experts: int
+    top_k: int
+    intermediate_size: int
+    shared_intermediate_size: int = 0
+    expert_dtype: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """The numbers of a model's `config.json` that sizing needs; sizes of 0 are not known, and what needs them is not said."""
+
+    dtype: str = "bfloat16"
+    hidden_size: int = 0
+    vocab_size: int = 0
+    tied_embeddings: bool = False
+    max_position: int = 0
+    mlp_layers: int = 0
+    mlp_intermediate_size: int = 0
+    mtp_layers: int = 0
+    attention: Attention
+    linear: LinearAttention | None = None
+    moe: Moe | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """A model as data: where it is pinned, and the numbers of its architecture that sizing needs."""
+    """A model as data: where it is pinned, how much its checkpoint weighs, and its architecture where that is known."""
 
     key: str
     repo: str
     revision: str
     served_name: str
-    dtype: str = "bfloat16"
-    attention_layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    hybrid: HybridState | None = None
+    checkpoint_bytes: int = 0
+    architecture: Architecture | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class HardwareSpec:
-    """A machine type as data: its nodes, its NVLink domain, and the environment that workers across nodes need there."""
+    """A machine type as data: its nodes, its NVLink domain, and the environment that workers across nodes need there.
+
+    `gpu_memory_gib` is what an engine sees of one GPU (0: not known), `machine` the nodes' architecture as `uname -m` prints it.
+    """
 
     key: str
     gpus_per_node: int
     nodes_per_domain: int
+    gpu_memory_gib: float = 0
+    machine: str = ""
     multi_node_env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -199,11 +257,12 @@ class Matrix:
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """An engine flag, resolved; `derivation` tells how a derived value came about, in numbers."""
+    """An engine flag, resolved; `derivation` tells how a derived value came about, in numbers, `source` where it was written."""
 
     name: str
     value: Value
     derivation: str = ""
+    source: Source = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -228,13 +287,15 @@ class EnvVar:
     value: Word
     note: str = ""
     launcher: bool = False
+    source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoleRecipe:
     """One role with every flag and variable that the recipe decides; what placement adds comes with the plan.
 
-    `unset_env` names variables that the author took back with null: the launcher does not set them either.
+    `unset_env` names variables that the author took back with null: the launcher does not set them either. `source` is where
+    the role's shape was written.
     """
 
     role: Role
@@ -243,6 +304,7 @@ class RoleRecipe:
     flags: tuple[Flag, ...]
     env: tuple[EnvVar, ...]
     unset_env: tuple[str, ...] = ()
+    source: Source = NOWHERE
 
     def flag(self, name: str) -> Value | None:
         return next((f.value for f in self.flags if f.name == name), None)

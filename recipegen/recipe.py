@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from recipegen.engine import Engine
@@ -39,19 +39,28 @@ def make_recipe(matrix: Matrix, point: Point, engine: Engine) -> Recipe:
 def _make_role(matrix: Matrix, point: Point, shape: RoleShape, engine: Engine, problems: list[Problem]) -> RoleRecipe:
     settings = merge_settings(matrix.common, matrix.roles[shape.role], point.overrides[shape.role])
     problems += _refused(settings.args + settings.derive, point, engine)
-    flags = {s.name: Flag(name=s.name, value=s.value) for s in settings.args if s.value is not None}
-    flags["max-model-len"] = Flag(name="max-model-len", value=matrix.workload.max_model_len)
-    for flag in (*engine.topology_flags(shape.topology), *engine.speculation_flags(point.mtp)):
-        flags[flag.name] = flag
+    flags = {s.name: Flag(name=s.name, value=s.value, source=s.source) for s in settings.args if s.value is not None}
+    flags["max-model-len"] = Flag(name="max-model-len", value=matrix.workload.max_model_len, source=matrix.workload.source)
+    for flag in engine.topology_flags(shape.topology):
+        flags[flag.name] = replace(flag, source=shape.source)
+    for flag in engine.speculation_flags(point.mtp):
+        flags[flag.name] = replace(flag, source=point.source)
     problems += _derive(matrix, point, shape, settings.derive, flags)
     return RoleRecipe(
         role=shape.role,
         workers=shape.workers,
         topology=shape.topology,
         flags=_sorted(flags),
-        env=tuple(EnvVar(name=s.name, value=str(s.value)) for s in sorted(settings.env, key=lambda s: s.name) if s.value is not None),
+        env=tuple(_variables(settings.env)),
         unset_env=tuple(s.name for s in settings.env if s.value is None),
+        source=shape.source,
     )
+
+
+def _variables(settings: tuple[Setting, ...]) -> Iterator[EnvVar]:
+    for setting in sorted(settings, key=lambda s: s.name):
+        if setting.value is not None:
+            yield EnvVar(name=setting.name, value=str(setting.value), source=setting.source)
 
 
 def _sorted(flags: Mapping[str, Flag]) -> tuple[Flag, ...]:
@@ -86,7 +95,7 @@ def _derive(matrix: Matrix, point: Point, shape: RoleShape, derive: tuple[Settin
             problems.append(Problem(setting.source, f"'{setting.name}' of point {point.name}: {error}{known}"))
             continue
         values[_variable(setting.name)] = value
-        flags[setting.name] = Flag(name=setting.name, value=value, derivation=formula.show(values))
+        flags[setting.name] = Flag(name=setting.name, value=value, derivation=formula.show(values), source=setting.source)
     return problems
 
 
@@ -115,16 +124,17 @@ def _with_block_size(matrix: Matrix, point: Point, roles: tuple[RoleRecipe, ...]
     NIXL compares kernel blocks at the handshake and refuses what does not divide; equal blocks are always safe, and only the larger
     of the two is possible for both.
     """
-    if matrix.model.hybrid is None or len(roles) == 1 or any(role.flag("block-size") is not None for role in roles):
+    architecture = matrix.model.architecture
+    if architecture is None or architecture.linear is None or len(roles) == 1 or any(role.flag("block-size") is not None for role in roles):
         return roles
     for role in roles:
         if unknown := unknown_dtype(role):
             message = f"point {point.name}, {role.role.value}: no block size is known for a cache of type '{unknown}'"
             problems.append(Problem(point.source, message, "set block-size on both sides"))
             return roles
-    sizes = {role.role: own_block_size(matrix.model, role, mtp=point.mtp) for role in roles}
+    sizes = {role.role: own_block_size(architecture, role, mtp=point.mtp) for role in roles}
     if len(set(sizes.values())) == 1:
         return roles
     note = ", ".join(f"{role.value} alone: {size}" for role, size in sizes.items()) + "; NIXL needs one for both"
-    flag = Flag(name="block-size", value=max(sizes.values()), derivation=note)
+    flag = Flag(name="block-size", value=max(sizes.values()), derivation=note, source=point.source)
     return tuple(replace(role, flags=_sorted({f.name: f for f in (*role.flags, flag)})) for role in roles)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from recipegen.engine.vllm import VllmEngine
 from recipegen.launch import Arg, Command, LaunchMode, WorkerLayout
 from recipegen.model import Dynamo, EnvVar, Placeholder, Recipe, RoleRecipe, Runtime
+from recipegen.role_flags import whole_number
 from recipegen.sizing.block_size import attention_bytes_per_token
 from recipegen.sizing.role_sizes import block_size, known_dtypes
 
@@ -42,9 +43,9 @@ def _args(recipe: Recipe, role: RoleRecipe, layout: WorkerLayout) -> Iterator[Ar
     yield Arg(words=("--model-name", recipe.model.served_name), group="model")
     yield Arg(words=("--disaggregation-mode", role.role.value), group="model")
     yield from _cache_args(recipe, role)
-    seqs = _limit(role, "max-num-seqs", 256)
+    seqs = whole_number(role, "max-num-seqs") or 256
     yield Arg(words=("--max-num-seqs", str(seqs)))
-    yield Arg(words=("--max-num-batched-tokens", str(_limit(role, "max-num-batched-tokens", 8192))))
+    yield Arg(words=("--max-num-batched-tokens", str(whole_number(role, "max-num-batched-tokens") or 8192)))
     ranks = layout.local_dp if layout.mode is LaunchMode.NODE_LOCAL_DP else role.topology.dp
     if ranks > 1:
         yield Arg(words=("--data-parallel-size", str(ranks)), note="the ranks of this process")
@@ -54,18 +55,13 @@ def _cache_args(recipe: Recipe, role: RoleRecipe) -> Iterator[Arg]:
     """Block size and blocks: room for max-num-seqs requests of max-model-len, in blocks as vLLM settles on them, cut to what a mocker takes."""
     block = block_size(recipe, role)
     parts = block // min(block & -block, MAX_BLOCK)
-    seqs = _limit(role, "max-num-seqs", 256)
+    seqs = whole_number(role, "max-num-seqs") or 256
     per_request = -(-recipe.workload.max_model_len // block)
     size, count = f"{block}", f"{seqs} requests of {recipe.workload.max_model_len} tokens, {per_request} blocks each"
     if parts > 1:
         size, count = f"{block}/{parts}: a mocker takes powers of 2 up to {MAX_BLOCK}", f"{count}, {parts} parts a block"
-    token = recipe.model.attention_layers * attention_bytes_per_token(recipe.model, tp=1, dtype=known_dtypes(role).kv)
-    yield Arg(words=("--kv-bytes-per-token", str(token)), note="K and V of all layers")
+    if model := recipe.model.architecture:
+        token = model.attention.layers * attention_bytes_per_token(model, tp=1, dtype=known_dtypes(role).kv)
+        yield Arg(words=("--kv-bytes-per-token", str(token)), note="K and V of all layers")
     yield Arg(words=("--block-size", str(block // parts)), note=size)
     yield Arg(words=("--num-gpu-blocks-override", str(seqs * per_request * parts)), note=count)
-
-
-def _limit(role: RoleRecipe, flag: str, default: int) -> int:
-    """A batch limit of the recipe, or vLLM's own default where the recipe leaves it open."""
-    value = role.flag(flag)
-    return value if isinstance(value, int) and not isinstance(value, bool) else default

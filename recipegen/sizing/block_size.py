@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recipegen.model import HybridState, ModelSpec
+from recipegen.model import Architecture, LinearAttention
 
 DEFAULT_BLOCK = 16
 """Tokens: vLLM's block when nothing is set, and the smallest kernel block of its attention backends."""
@@ -34,30 +34,30 @@ class CacheDtypes:
     ssm: str = "auto"
 
 
-def attention_bytes_per_token(model: ModelSpec, *, tp: int, dtype: str) -> int:
+def attention_bytes_per_token(model: Architecture, *, tp: int, dtype: str) -> int:
     """Bytes of K and V of one token in one layer on one GPU; KV heads are replicated when TP exceeds them."""
-    return max(1, model.kv_heads // tp) * 2 * model.head_dim * _bytes(dtype, model.dtype)
+    return max(1, model.attention.kv_heads // tp) * 2 * model.attention.head_dim * _bytes(dtype, model.dtype)
 
 
-def hybrid_state_bytes(model: ModelSpec, hybrid: HybridState, *, tp: int, mtp: int, dtypes: CacheDtypes) -> int:
+def linear_state_bytes(model: Architecture, linear: LinearAttention, *, tp: int, mtp: int, dtypes: CacheDtypes) -> int:
     """Bytes of one request's convolution and SSM state in one layer on one GPU; each MTP token adds a convolution row."""
-    channels = 2 * hybrid.key_heads * hybrid.key_head_dim + hybrid.value_heads * hybrid.value_head_dim
-    conv = channels * (hybrid.conv_kernel - 1 + mtp) * _bytes(dtypes.conv, model.dtype)
-    ssm = hybrid.value_heads * hybrid.value_head_dim * hybrid.key_head_dim * _bytes(dtypes.ssm, hybrid.ssm_dtype)
+    channels = 2 * linear.key_heads * linear.key_head_dim + linear.value_heads * linear.value_head_dim
+    conv = channels * (linear.conv_kernel - 1 + mtp) * _bytes(dtypes.conv, model.dtype)
+    ssm = linear.value_heads * linear.value_head_dim * linear.key_head_dim * _bytes(dtypes.ssm, linear.ssm_dtype)
     return (conv + ssm) // tp
 
 
-def natural_block_size(model: ModelSpec, *, tp: int, mtp: int, dtypes: CacheDtypes, asked: int | None = None) -> int:
+def natural_block_size(model: Architecture, *, tp: int, mtp: int, dtypes: CacheDtypes, asked: int | None = None) -> int:
     """Return the block size in tokens that vLLM settles on, given `--block-size` (asked) or nothing.
 
     For a hybrid model: the smallest multiple of the larger of `asked` and 16 whose attention page holds the state of one
     request. For any other model: what was asked, or 16.
     """
     current = asked or DEFAULT_BLOCK
-    if model.hybrid is None:
+    if model.linear is None:
         return current
     align = max(DEFAULT_BLOCK, current)
-    state = hybrid_state_bytes(model, model.hybrid, tp=tp, mtp=mtp, dtypes=dtypes)
+    state = linear_state_bytes(model, model.linear, tp=tp, mtp=mtp, dtypes=dtypes)
     page = align * attention_bytes_per_token(model, tp=tp, dtype=dtypes.kv)
     return max(current, align * -(-state // page))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from recipegen.model import ModelSpec, Recipe, RoleRecipe
-from recipegen.sizing.block_size import DTYPE_BYTES, CacheDtypes, natural_block_size
+from recipegen.model import Architecture, Recipe, RoleRecipe
+from recipegen.role_flags import draft_tokens, whole_number
+from recipegen.sizing.block_size import DEFAULT_BLOCK, DTYPE_BYTES, CacheDtypes, natural_block_size
 
 
 def cache_dtypes(role: RoleRecipe) -> CacheDtypes:
@@ -22,7 +23,7 @@ def unknown_dtype(role: RoleRecipe) -> str:
     return next((d for d in (dtypes.kv, dtypes.conv, dtypes.ssm) if d not in DTYPE_BYTES), "")
 
 
-def own_block_size(model: ModelSpec, role: RoleRecipe, *, mtp: int) -> int:
+def own_block_size(model: Architecture, role: RoleRecipe, *, mtp: int) -> int:
     """Tokens of a block that vLLM settles on for this role when nothing is asked."""
     return natural_block_size(model, tp=role.topology.tp, mtp=mtp, dtypes=cache_dtypes(role))
 
@@ -34,6 +35,7 @@ def known_dtypes(role: RoleRecipe) -> CacheDtypes:
 
 def block_size(recipe: Recipe, role: RoleRecipe) -> int:
     """Tokens of a block that vLLM settles on for this role, `block-size` of the recipe included."""
-    asked = role.flag("block-size")
-    asked = asked if isinstance(asked, int) and not isinstance(asked, bool) else None
-    return natural_block_size(recipe.model, tp=role.topology.tp, mtp=recipe.mtp, dtypes=known_dtypes(role), asked=asked)
+    asked = whole_number(role, "block-size")
+    if recipe.model.architecture is None:
+        return asked or DEFAULT_BLOCK
+    return natural_block_size(recipe.model.architecture, tp=role.topology.tp, mtp=draft_tokens(recipe, role), dtypes=known_dtypes(role), asked=asked)

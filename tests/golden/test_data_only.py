@@ -17,10 +17,8 @@ SECOND_MODEL = """\
 repo: example/Plain-70B
 revision: 0123456789abcdef0123456789abcdef01234567
 served_name: plain-70b
-attention_layers: 80
-heads: 64
-kv_heads: 8
-head_dim: 128
+architecture:
+  attention: {layers: 80, heads: 64, kv_heads: 8, head_dim: 128}
 """
 
 

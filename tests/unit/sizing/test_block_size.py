@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipegen.catalogue import load_model
-from recipegen.model import ModelSpec
+from recipegen.model import Architecture, Attention
 from recipegen.sizing.block_size import CacheDtypes, natural_block_size
 
-QWEN = load_model("qwen3.8-2.4t-nvfp4")
+QWEN = load_model("qwen3.8-2.4t-nvfp4").architecture
+assert QWEN is not None
 STUDY = CacheDtypes(kv="fp8", ssm="bfloat16")
 
 
@@ -30,7 +31,7 @@ def test_float32_state_by_omission_doubles_the_block() -> None:
 
 
 def test_a_model_without_linear_attention_keeps_what_was_asked() -> None:
-    plain = ModelSpec(key="k", repo="a/b", revision="0" * 40, served_name="b", attention_layers=2, heads=8, kv_heads=2, head_dim=64)
+    plain = Architecture(attention=Attention(layers=2, heads=8, kv_heads=2, head_dim=64))
     assert natural_block_size(plain, tp=1, mtp=0, dtypes=CacheDtypes()) == 16
     assert natural_block_size(plain, tp=1, mtp=0, dtypes=CacheDtypes(), asked=64) == 64
 
@@ -38,8 +39,6 @@ def test_a_model_without_linear_attention_keeps_what_was_asked() -> None:
 @given(tp=st.sampled_from([1, 2, 4, 8, 16]), mtp=st.integers(0, 8), asked=st.one_of(st.none(), st.integers(1, 300).map(lambda n: 16 * n)))
 def test_a_page_holds_the_state_of_one_request(tp: int, mtp: int, asked: int | None) -> None:
     """Written out anew: bytes of attention per token, bytes of state per request, from the model's numbers."""
-    hybrid = QWEN.hybrid
-    assert hybrid is not None
     block = natural_block_size(QWEN, tp=tp, mtp=mtp, dtypes=STUDY, asked=asked)
     token = max(1, 4 // tp) * 256 * 2
     state = ((2 * 16 * 128 + 128 * 128) * (3 + mtp) * 2 + 128 * 128 * 128 * 2) // tp
