@@ -5,7 +5,7 @@ LEAF := recipes/multi-node/Qwen3.8/GB300/8k1k/vllm/disagg
 CLUSTER ?= /tmp/recipegen-cluster
 SHELL := bash
 
-.PHONY: help install demo test unit check format render bench cluster-up cluster-down clean
+.PHONY: help install demo test unit check format render docs bench cluster-up cluster-down clean
 
 help: ## list the verbs
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,9 @@ format: .venv/dev ## put the sources into shape
 
 render: .venv/demo ## make the committed bundles fresh
 	$(BIN)/recipegen render --clean recipes
+
+docs: .venv/demo ## make the generated pages fresh
+	$(BIN)/recipegen check --explain all > docs/reference/rules.md
 
 bench: .venv/dev ## speed and memory, as ratios of one run
 	$(BIN)/python tests/bench.py

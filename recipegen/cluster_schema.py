@@ -57,76 +57,95 @@ SITE_VARIABLES = {
 """Variables of site.env that the profile has keys for."""
 
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_OPTION = r"[a-z][a-z0-9-]*"
+
+
+class ProfileError(ValueError):
+    """A value that a profile must not hold; `rule` says which rule it breaks."""
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
 
 
 def _printable(text: str) -> str:
     if bad := next((c for c in text if unicodedata.category(c) in _INVISIBLE), None):
-        raise ValueError(f"{text!r} holds a control character, U+{ord(bad):04X}; expected one line of text")
+        raise ProfileError("profile-text", f"{text!r} holds a control character, U+{ord(bad):04X}; expected one line of text")
     return text
 
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text):
-        raise ValueError(f"{text!r} is not a name; expected letters, digits, '.', '_' and '-'")
+        raise ProfileError("profile-name", f"{text!r} is not a name; expected letters, digits, '.', '_' and '-'")
     return text
 
 
 def _slurm_word(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][\w.,:@/+-]*", text, re.ASCII):
-        raise ValueError(f"{text!r} is no name that Slurm knows; expected letters, digits and any of . _ - , : @ / +")
+        raise ProfileError("profile-name", f"{text!r} is no name that Slurm knows; expected letters, digits and any of . _ - , : @ / +")
     return text
 
 
 def _absolute(text: str) -> str:
     if not text.startswith("/") or "/../" in f"{text}/":
-        raise ValueError(f"{text!r} is not an absolute path without '..'")
+        raise ProfileError("profile-path", f"{text!r} is not an absolute path without '..'")
+    return text
+
+
+def _settled(text: str) -> str:
+    if ".." in re.split("[/:#]", text):
+        raise ProfileError("profile-path", f"{text!r} climbs out of its folder by '..'; expected the path that it leads to")
     return text
 
 
 def check_run_root(text: str) -> str:
-    """Return a run root without its last slash; ValueError for one that PATH, mounts or sbatch would misread."""
+    """Return a run root without its last slash; ProfileError, a ValueError, for one that PATH, mounts or sbatch would misread."""
     if any(c in text for c in ":,\\") or not text.isprintable() or not text.strip("/"):
-        raise ValueError(f"{text!r} cannot hold runs; expected a folder whose path has no ':', ',', '\\' or unprintable character")
+        raise ProfileError("profile-path", f"{text!r} cannot hold runs; expected a folder whose path has no ':', ',', '\\' or unprintable character")
     return text.rstrip("/")
 
 
 def _mount(text: str) -> str:
     if not re.fullmatch(r"/[^:,]*:/[^:,]*(:[A-Za-z0-9+_-]+)?", text):
-        raise ValueError(f"{text!r} is not a mount; expected SRC:DST or SRC:DST:FLAGS, with absolute paths and no ','")
-    return text
+        raise ProfileError("profile-path", f"{text!r} is not a mount; expected SRC:DST or SRC:DST:FLAGS, with absolute paths and no ','")
+    return _settled(text)
 
 
 def _port_offset(value: int | None) -> int | None:
     if value is not None and not 0 <= value <= 20000:
-        raise ValueError(f"{value} is out of range; expected 0 to 20000")
+        raise ProfileError("schema-value", f"{value} is out of range; expected 0 to 20000")
     return value
 
 
 def _sbatch_name(name: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        raise ValueError(f"{name!r} is not an sbatch option; expected its long name in lower case, without '--'")
+    if not re.fullmatch(_OPTION, name):
+        raise ProfileError("profile-sbatch", f"{name!r} is not an sbatch option; expected its long name in lower case, without '--'")
     # sbatch takes any unambiguous beginning of an option for the option
     if owned := next((o for o in sorted(OWNED_BY_TOOL) if o == name), next((o for o in sorted(OWNED_BY_TOOL) if o.startswith(name)), None)):
         short = "" if owned == name else f" (sbatch may read it as '{owned}')"
-        raise ValueError(f"{name!r}{short} is not for the profile to set: {OWNED_BY_TOOL[owned]}")
+        raise ProfileError("profile-sbatch", f"{name!r}{short} is not for the profile to set: {OWNED_BY_TOOL[owned]}")
     return name
+
+
+def _required_option(name: str) -> str:
+    return name if OWNED_BY_TOOL.get(name) == _OWN_KEY else _sbatch_name(name)
 
 
 def _srun_option(text: str) -> str:
     found = re.fullmatch(r"--([a-z][a-z0-9-]*)(=[^\s*?\[\]]+)?", text)
     if not found:
-        raise ValueError(f"{text!r} is not one srun option; expected --key=value or --key, without blanks, '*', '?' and brackets")
+        raise ProfileError("profile-srun", f"{text!r} is not one srun option; expected --key=value or --key, without blanks, '*', '?' and brackets")
     if owned := next((o for o in sorted(OWNED_BY_JOB) if o.startswith(found[1])), None):
-        raise ValueError(f"{text!r}: job.sbatch gives '--{owned}' to each step itself")
+        raise ProfileError("profile-srun", f"{text!r}: job.sbatch gives '--{owned}' to each step itself")
     return text
 
 
 def _environment_name(name: str) -> str:
     if name in SITE_VARIABLES:
-        raise ValueError(f"{name!r} is set through the profile's key '{SITE_VARIABLES[name]}'")
+        raise ProfileError("profile-environment", f"{name!r} is set through the profile's key '{SITE_VARIABLES[name]}'")
     if why := why_reserved(name):
         hint = "; 'path_prefix' is put before PATH" if name == "PATH" else ""
-        raise ValueError(f"{name!r} {why}{hint}")
+        raise ProfileError("profile-environment", f"{name!r} {why}{hint}")
     return name
 
 
@@ -134,15 +153,16 @@ def _seconds(value: int | str) -> int:
     if isinstance(value, str):
         found = re.fullmatch(r"(\d{1,4}):([0-5]\d):([0-5]\d)", value)
         if not found:
-            raise ValueError(f"{value!r} is no duration; expected seconds or H:MM:SS")
+            raise ProfileError("schema-value", f"{value!r} is no duration; expected seconds or H:MM:SS")
         value = int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3])
     if not 0 < value <= 30 * 86400:
-        raise ValueError(f"{value} s is out of range; expected 1 second to 30 days")
+        raise ProfileError("schema-value", f"{value} s is out of range; expected 1 second to 30 days")
     return value
 
 
 Text = Annotated[StrictStr, Field(min_length=1, max_length=4096), AfterValidator(_printable)]
 Path = Annotated[Text, AfterValidator(_absolute)]
+Settled = Annotated[Text, AfterValidator(_settled)]
 Word = Annotated[Text, AfterValidator(_slurm_word)]
 Seconds = Annotated[StrictInt | StrictStr, AfterValidator(_seconds)]
 
@@ -163,7 +183,7 @@ class ContainerSchema(Strict):
     """What runs containers, and which."""
 
     runtime: Literal["pyxis", "none"] = "none"
-    images: dict[Text, Text] = {}
+    images: dict[Text, Settled] = {}
     mounts: list[Annotated[Text, AfterValidator(_mount)]] = []
 
 
@@ -171,7 +191,7 @@ class DiscoverySchema(Strict):
     """Where Dynamo's instances find each other."""
 
     backend: Literal["etcd", "file"] = "etcd"
-    etcd: Text = "etcd"
+    etcd: Settled = "etcd"
 
 
 class DeadlinesSchema(Strict):
@@ -186,6 +206,19 @@ class SlurmSchema(Strict):
 
     segment: StrictBool = True
     gpus: Literal["gpus-per-node", "gres", "none"] = "gpus-per-node"
+    require: list[Annotated[StrictStr, AfterValidator(_required_option)]] = []
+
+
+class StorageSchema(Strict):
+    """What was measured of the file system that checkpoints are read from."""
+
+    read_gib_s: Annotated[float, Field(gt=0, le=100_000, strict=True)] | None = None
+
+
+class NodesSchema(Strict):
+    """What the compute nodes are; login nodes often differ."""
+
+    machine: Literal["aarch64", "x86_64"] | None = None
 
 
 class ClusterSchema(Strict):
@@ -202,7 +235,7 @@ class ClusterSchema(Strict):
     reservation: Word | None = None
     sbatch: dict[Annotated[StrictStr, AfterValidator(_sbatch_name)], Literal[True] | StrictInt | Text] = {}
     container: ContainerSchema = ContainerSchema()
-    models: dict[Text, Text] = {}
+    models: dict[Text, Settled] = {}
     network_interface: Annotated[Text, AfterValidator(_name)] | None = None
     path_prefix: Path | None = None
     discovery: DiscoverySchema = DiscoverySchema()
@@ -213,9 +246,11 @@ class ClusterSchema(Strict):
     frontend_host: Annotated[Text, AfterValidator(_name)] = "0.0.0.0"  # noqa: S104 - users come from other machines
     srun: list[Annotated[Text, AfterValidator(_srun_option)]] = []
     slurm: SlurmSchema = SlurmSchema()
+    storage: StorageSchema = StorageSchema()
+    nodes: NodesSchema = NodesSchema()
 
     @model_validator(mode="after")
     def _local_has_no_container(self) -> ClusterSchema:
         if self.scheduler == "local" and self.container.runtime != "none":
-            raise ValueError("scheduler 'local' runs no containers; expected container.runtime 'none'")
+            raise ProfileError("profile-container", "scheduler 'local' runs no containers; expected container.runtime 'none'")
         return self

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from recipegen.errors import InputError, Problem, Source, near_match
-from recipegen.files import reason
+from recipegen.errors import InputError, Problem, Source
 from recipegen.launch import Directives
 
 if TYPE_CHECKING:
@@ -19,6 +16,7 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 """The name of the built-in profile."""
+_LISTS = ("mounts", "srun", "require")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +48,9 @@ class ClusterProfile:
     srun: tuple[str, ...] = ()
     segment: bool = True
     gpus: str = "gpus-per-node"
+    require: tuple[str, ...] = ()
+    read_gib_s: float | None = None
+    machine: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("sbatch", "images", "models", "environment"):
@@ -91,40 +92,6 @@ def local_profile(*, run_root: str, path_prefix: str) -> ClusterProfile:
     )
 
 
-def profile_folders(environment: Mapping[str, str], cwd: str) -> tuple[str, ...]:
-    """Return the folders that hold profiles, first match first; the environment is passed in."""
-    config = environment.get("XDG_CONFIG_HOME") or os.path.join(environment.get("HOME") or os.path.expanduser("~"), ".config")
-    own = environment.get("RECIPEGEN_CLUSTERS")
-    return tuple(dict.fromkeys([os.path.join(cwd, "clusters"), *([own] if own else []), os.path.join(config, "recipegen", "clusters")]))
-
-
-def resolve_profile(cluster: str, *, folders: Sequence[str], local: Callable[[], ClusterProfile]) -> ClusterProfile:
-    """Return the profile that `--cluster` names: `local`, which is made when asked for, a path, or a name in one of `folders`."""
-    if cluster == LOCAL:
-        return local()
-    if "/" in cluster or cluster.endswith((".yaml", ".yml")):
-        return load_profile(cluster)
-    found = next((path for folder in folders if (path := os.path.join(folder, f"{cluster}.yaml")) and os.path.isfile(path)), None)
-    if found is None:
-        known = sorted({LOCAL, *(path.stem for folder in folders for path in _profiles_in(folder))})
-        looked = ", ".join(folders)
-        hint = near_match(cluster, known) or f"known: {', '.join(known)}; looked in {looked}"
-        raise InputError(f"no cluster profile '{cluster}'; expected a path, or {cluster}.yaml in one of: {looked}", hint=hint)
-    profile = load_profile(found)
-    if profile.name != cluster:
-        raise InputError([Problem(Source(found), f"the profile calls itself '{profile.name}'; expected '{cluster}', as its file is called")])
-    return profile
-
-
-def load_profile(path: str) -> ClusterProfile:
-    """Read one profile, or raise InputError with everything that is wrong with it."""
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError([Problem(Source(path), f"cannot be read: {reason(error)}")]) from None
-    return parse_profile(text, path)
-
-
 def parse_profile(text: str | bytes, file: str) -> ClusterProfile:
     """Return the profile in `text`, or raise InputError with everything that is wrong with it."""
     from recipegen.cluster_schema import ClusterSchema
@@ -132,10 +99,6 @@ def parse_profile(text: str | bytes, file: str) -> ClusterProfile:
     from recipegen.yamlsource import parse_yaml
 
     return _profile(validate(parse_yaml(text, file), ClusterSchema))
-
-
-def _profiles_in(folder: str) -> list[Path]:
-    return sorted(Path(folder).glob("*.yaml")) if os.path.isdir(folder) else []
 
 
 def _profile(data: ClusterSchema) -> ClusterProfile:
@@ -154,6 +117,9 @@ def _profile(data: ClusterSchema) -> ClusterProfile:
         srun=tuple(data.srun),
         segment=data.slurm.segment,
         gpus=data.slurm.gpus,
+        require=tuple(data.slurm.require),
+        read_gib_s=data.storage.read_gib_s,
+        machine=data.nodes.machine,
     )
 
 
@@ -232,8 +198,8 @@ def profile_from_json(data: Mapping[str, Any], *, file: str = "run.json") -> Clu
     known = {item.name: data[item.name] for item in fields(ClusterProfile) if item.name in data}
     texts = all(isinstance(known.get(name), str) for name in ("name", "scheduler", "run_root"))
     maps = all(isinstance(known.get(name, {}), Mapping) for name in ("sbatch", "images", "models", "environment"))
-    lists = all(isinstance(known.get(name, []), (list, tuple)) for name in ("mounts", "srun"))
+    lists = all(isinstance(known.get(name, []), (list, tuple)) for name in _LISTS)
     if not (texts and maps and lists):
-        raise InputError([Problem(Source(file), "'cluster' is not a profile as recipegen writes it")])
+        raise InputError([Problem(Source(file), "'cluster' is not a profile as recipegen writes it", rule="profile-record")])
     profile = ClusterProfile(**known)
-    return replace(profile, mounts=tuple(profile.mounts), srun=tuple(profile.srun))
+    return replace(profile, mounts=tuple(profile.mounts), srun=tuple(profile.srun), require=tuple(profile.require))

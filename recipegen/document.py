@@ -5,10 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from recipegen.errors import Source
+from recipegen.errors import Problem, Source
 
 MAX_PROBLEMS = 100
 """Problems of a document that are told in one go; the rest is counted."""
+
+
+def more_problems(count: int, source: Source) -> Problem:
+    """Stand for the problems that are only counted; `source` is the place of the first."""
+    return Problem(source, f"{count} more problems from here on", rule="more-problems")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 RecipegenError
 ├── InputError           2  the matrix, the profile or an argument cannot be used (carries every problem found)
 ├── DifferencesFound     1  `render --check` or `diff` found something
+├── ChecksFailed         1  a check found errors
 ├── SubmissionRefused    3  nothing was submitted
 │   └── SubmissionInterrupted 130  stopped by a signal; whether the job was queued is not known
 ├── JobFailed            4  the job failed, was cancelled or lost
@@ -71,6 +72,12 @@ class InputError(RecipegenError):
 
 class DifferencesFound(RecipegenError):
     """What was compared is not the same."""
+
+    exit_code = 1
+
+
+class ChecksFailed(RecipegenError):
+    """Checks found errors; what they would have broken was not begun."""
 
     exit_code = 1
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from recipegen.errors import Problem
 from recipegen.model import Dynamo, EnvVar, Recipe, Role, RoleRecipe, Word
 
 
@@ -113,7 +112,10 @@ class Process:
 
 @dataclass(frozen=True, kw_only=True)
 class Directives:
-    """What the topology asks of Slurm. The GPU request and the segment differ in form between sites."""
+    """What the topology asks of Slurm. The GPU request and the segment differ in form between sites.
+
+    `segment` is the nodes that must lie in one NVLink domain; 0 for a point that is larger than one.
+    """
 
     nodes: int
     tasks_per_node: int
@@ -138,7 +140,6 @@ class LaunchPlan:
     port_step: int
     port_slots: int
     directives: Directives
-    warnings: tuple[Problem, ...] = ()
 
     @property
     def expected(self) -> dict[Role, int]:

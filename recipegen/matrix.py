@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from recipegen.benchmarks import make_benchmark
 from recipegen.catalogue import load_hardware, load_model
-from recipegen.errors import InputError, Problem
+from recipegen.errors import NOWHERE, InputError, Problem, near_match
 from recipegen.job_variables import why_reserved
-from recipegen.model import Dynamo, Matrix, Point, Role, RoleSettings, RoleShape, Runtime, Setting, Topology, Value, Variant, Workload
+from recipegen.model import (
+    Allowance,
+    Benchmark,
+    Dynamo,
+    Matrix,
+    Point,
+    Role,
+    RoleSettings,
+    RoleShape,
+    Runtime,
+    Setting,
+    Topology,
+    Value,
+    Variant,
+    Workload,
+)
 from recipegen.topology import NotationError, parse_shape, slug
 from recipegen.yamlsource import Document, parse_yaml, validate
 
 if TYPE_CHECKING:
-    from recipegen.matrix_schema import MatrixSchema, PointSchema, SettingsSchema, ShapeSchema
+    from recipegen.matrix_schema import BenchmarkSchema, MatrixSchema, PointSchema, SettingsSchema, ShapeSchema
 
 DEFAULT_MTP = 3
 MIN_TIME_LIMIT_S = 120
-MAX_NAME = 100
-"""Bytes of a point's name: it is a folder, part of a job name, and the start of a run's id."""
 
 _T = TypeVar("_T")
+_Path = tuple[str | int, ...]
 
 
 def parse_matrix(text: str | bytes, file: str) -> Matrix:
@@ -58,6 +74,9 @@ class _Builder:
         shapes = [self._shapes(index, point) for index, point in enumerate(raw.points)]
         points = self._named_points(shapes)
         runtime = self._runtime()
+        benchmark = self._benchmark(raw.benchmark, ("benchmark",))
+        variants = [Variant(name=n, benchmark=self._benchmark(v.benchmark, ("variants", n, "benchmark"))) for n, v in raw.variants.items()]
+        allow = self._allow(points)
         if self.problems or model is None or hardware is None:
             raise InputError(self.problems)
         return Matrix(
@@ -70,11 +89,16 @@ class _Builder:
             common=common,
             roles=roles,
             points=points,
-            variants=tuple(Variant(name=name, benchmark=v.benchmark.type) for name, v in raw.variants.items()),
+            benchmark=benchmark,
+            variants=tuple(variants),
+            allow=allow,
         )
 
-    def _problem(self, path: tuple[str | int, ...], message: str, hint: str = "") -> None:
-        self.problems.append(Problem(self.document.source(*path), message, hint))
+    def _problem(self, rule: str, path: _Path, message: str, hint: str = "") -> None:
+        self.problems.append(Problem(self.document.source(*path), message, hint, rule))
+
+    def _key_problem(self, rule: str, path: _Path, message: str) -> None:
+        self.problems.append(Problem(self.document.key_source(*path), message, rule=rule))
 
     def _load(self, load: Callable[[str], _T], key: str, field: str) -> _T | None:
         try:
@@ -83,7 +107,7 @@ class _Builder:
             if error.problems:
                 self.problems.extend(error.problems)
             else:
-                self._problem((field,), str(error), error.hint)
+                self._problem(f"{field}-unknown", (field,), str(error), error.hint)
             return None
 
     def _runtime(self) -> Runtime:
@@ -91,54 +115,86 @@ class _Builder:
         needs_source = dynamo.install in {"wheel", "git"}
         if needs_source != (dynamo.source is not None):
             wanted = "needs a `source`" if needs_source else "takes no `source`"
-            self._problem(("runtime", "dynamo"), f"install: {dynamo.install} {wanted}")
+            self._problem("dynamo-source", ("runtime", "dynamo"), f"install: {dynamo.install} {wanted}")
+        self._check_path(("runtime", "image"), self.raw.runtime.image)
+        self._check_path(("runtime", "dynamo", "source"), dynamo.source)
         return Runtime(
             image=self.raw.runtime.image,
             vllm=self.raw.runtime.vllm,
             dynamo=Dynamo(version=dynamo.version, install=dynamo.install, source=dynamo.source or ""),
+            image_source=self.document.source("runtime", "image"),
+            vllm_source=self.document.source("runtime", "vllm"),
         )
 
-    def _settings(self, raw: SettingsSchema, path: tuple[str | int, ...]) -> RoleSettings:
+    def _check_path(self, path: _Path, text: str | None) -> None:
+        if ".." in re.split("[/:]", text or ""):
+            self._problem("path-traversal", path, f"'{text}' climbs out of its folder by '..'", "write the path that it leads to")
+
+    def _benchmark(self, raw: BenchmarkSchema, path: _Path) -> Benchmark:
+        given = raw.model_dump(exclude_none=True, exclude={"type"})
+        for name in ("tokenizer", "dataset_path", "trace_file"):
+            self._check_path((*path, name), given.get(name))
+        settings = {name: tuple(v) if isinstance(v, list) else float(v) if v == "inf" else v for name, v in given.items()}
+        places = {name: self.document.key_source(*path, name) for name in given}
+        written = path[0] in self.raw.model_fields_set
+        return make_benchmark(raw.type, settings, places=places, source=self.document.source(*path, "type") if written else NOWHERE)
+
+    def _allow(self, points: tuple[Point, ...]) -> tuple[Allowance, ...]:
+        known = {point.name for point in points}
+        whole = len(points) == len(self.raw.points)  # else a name may be that of a point which cannot be read
+        for index, raw in enumerate(self.raw.allow):
+            for number, name in enumerate(raw.points or ()):
+                if whole and name not in known:
+                    self._problem("allow-point", ("allow", index, "points", number), f"no point is called '{name}'", near_match(name, known))
+        return tuple(
+            Allowance(rule=raw.rule, reason=raw.reason, points=tuple(raw.points or ()), source=self.document.source("allow", index))
+            for index, raw in enumerate(self.raw.allow)
+        )
+
+    def _settings(self, raw: SettingsSchema, path: _Path) -> RoleSettings:
         args = self._section(raw.args, (*path, "args"), self._value, canonical_flag)
         derive = self._section(raw.derive, (*path, "derive"), lambda _, text: text, canonical_flag)
-        for name in {s.name for s in args} & {s.name for s in derive}:
-            self._problem((*path, "derive", name), f"'{name}' stands in args and in derive")
-        for name in raw.env:
+        for setting in derive:
+            if any(setting.name == other.name for other in args):
+                self.problems.append(Problem(setting.source, f"'{setting.name}' stands in args and in derive", rule="flag-twice"))
+        for name, value in raw.env.items():
             if why := why_reserved(name):
-                self.problems.append(Problem(self.document.key_source(*path, "env", name), f"'{name}' {why}"))
+                self._key_problem("env-reserved", (*path, "env", name), f"'{name}' {why}")
+            if bad := next((c for c in value or "" if unicodedata.category(c) == "Cc"), None):
+                self._problem("env-value", (*path, "env", name), f"the value holds a control character, U+{ord(bad):04X}; expected one line of text")
         return RoleSettings(args=args, derive=derive, env=self._section(raw.env, (*path, "env"), lambda _, text: text, str))
 
     def _section(
         self,
         raw: Mapping[str, Any],
-        path: tuple[str | int, ...],
-        read: Callable[[tuple[str | int, ...], Any], Value | None],
+        path: _Path,
+        read: Callable[[_Path, Any], Value | None],
         canonical: Callable[[str], str],
     ) -> tuple[Setting, ...]:
         found: dict[str, Setting] = {}
         for key, value in raw.items():
             name = canonical(key)
             if name in found:
-                self.problems.append(Problem(self.document.key_source(*path, key), f"'{key}' and an earlier key are the same flag '{name}'"))
+                self._key_problem("flag-twice", (*path, key), f"'{key}' and an earlier key are the same flag '{name}'")
             found[name] = Setting(name=name, value=read((*path, key), value), source=self.document.source(*path, key))
         return tuple(found.values())
 
-    def _value(self, path: tuple[str | int, ...], value: Any) -> Value | None:  # noqa: ANN401 - whatever YAML holds
+    def _value(self, path: _Path, value: Any) -> Value | None:  # noqa: ANN401 - whatever YAML holds
         if isinstance(value, dict):
             return json.dumps(value, ensure_ascii=False)
         if isinstance(value, list):
             if value and all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in value):
                 return tuple(value)
-            self._problem(path, "a list must hold at least one string or number, and nothing else")
+            self._problem("flag-value", path, "a list must hold at least one string or number, and nothing else")
             return None
         if isinstance(value, str) and not value:
-            self._problem(path, "the value is empty", "leave the flag out, or write null to take back an inherited one")
+            self._problem("flag-value", path, "the value is empty", "leave the flag out, or write null to take back an inherited one")
         return value if value is None or isinstance(value, str | int | float) else None
 
     def _shapes(self, index: int, raw: PointSchema) -> tuple[RoleShape, ...]:
         given = [role for role in Role if getattr(raw, role.value) is not None]
         if given not in ([Role.PREFILL, Role.DECODE], [Role.AGG]):
-            self._problem(("points", index), "a point has `prefill` and `decode`, or `agg` alone")
+            self._problem("roles", ("points", index), "a point has `prefill` and `decode`, or `agg` alone")
             return ()
         found = [self._shape(index, role, getattr(raw, role.value)) for role in given]
         return tuple(shape for shape in found if shape is not None)
@@ -149,11 +205,11 @@ class _Builder:
         try:
             workers, topology = parse_shape(text, ep=self._ep(role))
         except NotationError as error:
-            self._problem(path, str(error))
+            self._problem("topology-notation", path, str(error))
             return None
         if not isinstance(raw, str) and raw.gpus is not None and raw.gpus != topology.gpus:
             sizes = f"TP{topology.tp} x PP{topology.pp} x DP{topology.dp} = {topology.gpus}"
-            self._problem((*path[:-1], "gpus"), f"a worker has {raw.gpus} GPUs, but {sizes} does not fill them")
+            self._problem("worker-gpus", (*path[:-1], "gpus"), f"a worker has {raw.gpus} GPUs, but {sizes} does not fill them")
         return RoleShape(role=role, workers=workers, topology=topology, source=self.document.source(*path))
 
     def _ep(self, role: Role) -> bool:
@@ -177,16 +233,17 @@ class _Builder:
                 time_limit_s=parse_duration(raw.time_limit),
                 overrides=overrides,
                 source=self.document.source("points", index),
+                time_limit_source=self.document.source("points", index, "time_limit"),
             )
             self._check_point(index, point)
             if point.name in points:
-                self._problem(("points", index), f"the point '{point.name}' stands twice, first at {points[point.name].source}")
+                self._problem("point-twice", ("points", index), f"the point '{point.name}' stands twice, first at {points[point.name].source}")
             points.setdefault(point.name, point)
         return tuple(points.values())
 
     def _concurrency(self, index: int, raw: PointSchema) -> tuple[int, ...]:
         if sorted(set(raw.concurrency)) != raw.concurrency:
-            self._problem(("points", index, "concurrency"), "concurrencies must rise and not repeat")
+            self._problem("concurrency-order", ("points", index, "concurrency"), "concurrencies must rise and not repeat")
         return tuple(sorted(set(raw.concurrency)))
 
     def _overrides(self, index: int, raw: PointSchema) -> Mapping[Role, RoleSettings]:
@@ -199,13 +256,11 @@ class _Builder:
         return found
 
     def _check_point(self, index: int, point: Point) -> None:
-        if len(point.name.encode()) > MAX_NAME:
-            self._problem(("points", index), f"the name '{point.name}' is longer than {MAX_NAME} bytes")
         if point.time_limit_s < MIN_TIME_LIMIT_S:
             message = (
                 f"a time limit below {MIN_TIME_LIMIT_S // 60} minutes leaves nothing beside start and tear-down (and zero is no limit for Slurm)"
             )
-            self._problem(("points", index, "time_limit"), message)
+            self._problem("time-limit", ("points", index, "time_limit"), message)
 
 
 def merge_settings(*layers: RoleSettings) -> RoleSettings:

@@ -11,6 +11,8 @@ Size = Annotated[int, Field(ge=0, le=10_000_000)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 FlagName = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\+?$", max_length=100)]
+Multiple = Annotated[float, Field(gt=0, le=1_000_000)]
+PathText = Annotated[str, Field(pattern=r"^[A-Za-z0-9._/][A-Za-z0-9._/+@=-]*$", max_length=300)]
 Duration = Annotated[str, Field(pattern=r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$")]
 
 
@@ -81,15 +83,49 @@ class PointSchema(Strict):
 
 
 class BenchmarkSchema(Strict):
-    """What a variant measures."""
+    """What is measured. Which of the settings a type takes, and their defaults, `benchmarks` has as data."""
 
-    type: Literal["sa-bench", "aiperf", "gsm8k"]
+    type: Literal["sa-bench", "aiperf", "mooncake-router", "trace-replay", "gsm8k", "mmlu", "gpqa", "longbenchv2", "lm-eval", "manual"]
+    endpoint: Literal["/v1/completions", "/v1/chat/completions"] | None = None
+    backend: Name | None = None
+    chat_template: bool | None = None
+    prompts_per_concurrency: Multiple | None = None
+    warmup_per_concurrency: Annotated[float, Field(ge=0, le=1000)] | None = None
+    request_rate: Literal["inf"] | Multiple | None = None
+    random_range_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
+    tokenizer: PathText | None = None
+    tokenizer_class: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$", max_length=200)] | None = None
+    dataset: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", max_length=200)] | None = None
+    dataset_path: PathText | None = None
+    reuse_connections: bool | None = None
+    trace_file: PathText | None = None
+    mooncake_workload: Name | None = None
+    ttft_threshold_ms: Multiple | None = None
+    itl_threshold_ms: Multiple | None = None
+    num_examples: Count | None = None
+    num_shots: Size | None = None
+    num_threads: Count | None = None
+    max_tokens: Count | None = None
+    max_context_length: Count | None = None
+    repeat: Annotated[int, Field(ge=1, le=1000)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=-1, le=1_000_000)] | None = None
+    categories: Annotated[list[Name], Field(min_length=1, max_length=100)] | None = None
 
 
 class VariantSchema(Strict):
     """A choice at submission."""
 
     benchmark: BenchmarkSchema
+
+
+class AllowanceSchema(Strict):
+    """A rule that may be broken, and why; by all points unless some are named."""
+
+    rule: Name
+    reason: Annotated[str, Field(pattern=r"\S", max_length=500)]
+    points: Annotated[list[str], Field(min_length=1, max_length=20_000)] | None = None
 
 
 class MatrixSchema(Strict):
@@ -107,7 +143,9 @@ class MatrixSchema(Strict):
     decode: SettingsSchema = SettingsSchema()
     agg: SettingsSchema = SettingsSchema()
     points: Annotated[list[PointSchema], Field(min_length=1, max_length=20_000)]
+    benchmark: BenchmarkSchema = BenchmarkSchema(type="sa-bench")
     variants: dict[Name, VariantSchema] = {}
+    allow: Annotated[list[AllowanceSchema], Field(max_length=1000)] = []
 
 
 class MlaSchema(Strict):

@@ -192,11 +192,13 @@ class Dynamo:
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
-    """The pinned software: image (tag or digest, taken as written), vLLM build, Dynamo."""
+    """The pinned software: image (tag or digest, taken as written), vLLM build, Dynamo; and where the first two were written."""
 
     image: str
     vllm: str
     dynamo: Dynamo
+    image_source: Source = NOWHERE
+    vllm_source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +231,47 @@ class Point:
     time_limit_s: int
     overrides: Mapping[Role, RoleSettings]
     source: Source
+    time_limit_source: Source = NOWHERE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """What is measured, with which settings; None: the type does not take it, or its own default holds.
+
+    Prompts and warm-up count a concurrency's multiple, `request_rate` requests a second (`inf`: as fast as the concurrency lets),
+    thresholds milliseconds. `tokenizer` is a hub id or a path (None: the model's), `tokenizer_class` a Python class instead of it.
+    `places` tells where the settings that were written stand, `source` where the benchmark does.
+    """
+
+    type: str
+    endpoint: str | None = None
+    backend: str | None = None
+    chat_template: bool | None = None
+    prompts_per_concurrency: float | None = None
+    warmup_per_concurrency: float | None = None
+    request_rate: float | None = None
+    random_range_ratio: float | None = None
+    tokenizer: str | None = None
+    tokenizer_class: str | None = None
+    dataset: str | None = None
+    dataset_path: str | None = None
+    reuse_connections: bool | None = None
+    trace_file: str | None = None
+    mooncake_workload: str | None = None
+    ttft_threshold_ms: float | None = None
+    itl_threshold_ms: float | None = None
+    num_examples: int | None = None
+    num_shots: int | None = None
+    num_threads: int | None = None
+    max_tokens: int | None = None
+    max_context_length: int | None = None
+    repeat: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    categories: tuple[str, ...] | None = None
+    places: Mapping[str, Source] = field(default_factory=dict)
+    source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +279,17 @@ class Variant:
     """A benchmark chosen at submission; the deployment, and so the bundle, stays the same."""
 
     name: str
-    benchmark: str
+    benchmark: Benchmark
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """A rule that the author lets be broken, and why; by the named points only, or by all where none is named."""
+
+    rule: str
+    reason: str
+    points: tuple[str, ...] = ()
+    source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +305,9 @@ class Matrix:
     common: RoleSettings
     roles: Mapping[Role, RoleSettings]
     points: tuple[Point, ...]
+    benchmark: Benchmark
     variants: tuple[Variant, ...] = ()
+    allow: tuple[Allowance, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,5 +379,7 @@ class Recipe:
     concurrency: tuple[int, ...]
     time_limit_s: int
     roles: tuple[RoleRecipe, ...]
+    benchmark: Benchmark
     variants: tuple[Variant, ...]
     source: Source
+    time_limit_source: Source = NOWHERE

@@ -1,26 +1,106 @@
-"""The pure line in one call: from a matrix's text to plans and bundles."""
+"""The pure line in one call: from a matrix's text to findings, plans and bundles."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from recipegen.checks.finding import Finding, Severity
+from recipegen.checks.run import Cluster, finding_of, run_rules
+from recipegen.checks.views import PointView, RoleView
+from recipegen.engine import Engine
+from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.engines import REAL, choose_engine
 from recipegen.errors import InputError, Problem, Source, near_match
 from recipegen.launch import Bundle, LaunchPlan
 from recipegen.matrix import parse_matrix
-from recipegen.model import Matrix, Point
-from recipegen.plan import plan_point
+from recipegen.model import Matrix, Point, Recipe
+from recipegen.plan import make_plan
+from recipegen.recipe import make_recipe
 from recipegen.render import render_bundle
+from recipegen.sizing.role_sizes import size_role
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """A matrix as far as it could be followed: plans and views of its points, and everything that was found.
+
+    `usable` is false when an input could not be used; `plans` then lacks the points concerned.
+    """
+
+    points: tuple[PointView, ...] = ()
+    plans: tuple[LaunchPlan, ...] = ()
+    findings: tuple[Finding, ...]
+    usable: bool = True
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """Findings that refuse render and submit."""
+        return tuple(f for f in self.findings if f.severity is Severity.ERROR and not f.allowed)
+
+
+def check_matrix(text: bytes, file: str, *, points: Sequence[str] = (), simulate: bool = False, cluster: Cluster | None = None) -> Checked:
+    """Plan the named points, or all, and run every rule over them. InputError for the name of a point that there is not."""
+    try:
+        matrix = parse_matrix(text, file)
+    except InputError as error:
+        if not error.problems:
+            raise
+        return Checked(findings=tuple(finding_of(problem) for problem in error.problems), usable=False)
+    return check_points(matrix, select_points(matrix, points), simulate=simulate, cluster=cluster)
+
+
+def check_points(matrix: Matrix, chosen: Sequence[Point], *, simulate: bool = False, cluster: Cluster | None = None) -> Checked:
+    """Plan these points of a matrix, and run every rule over them."""
+    catalogue = REAL.catalogue(matrix.runtime)
+    line = _Line(matrix, choose_engine(simulate=simulate), catalogue)
+    views = tuple(view for point in chosen for view in line.follow(point))
+    findings = run_rules(matrix, views, catalogue, problems=line.problems, cluster=cluster)
+    return Checked(points=views, plans=tuple(line.plans), findings=findings, usable=not line.problems)
+
+
+class _Line:
+    """Takes points to recipe, plan and view, and collects what stops them."""
+
+    def __init__(self, matrix: Matrix, engine: Engine, catalogue: FlagCatalogue) -> None:
+        self.matrix, self.engine, self.catalogue = matrix, engine, catalogue
+        self.plans: list[LaunchPlan] = []
+        self.problems: list[Problem] = []
+
+    def follow(self, point: Point) -> Iterator[PointView]:
+        try:
+            recipe = make_recipe(self.matrix, point, REAL)
+        except InputError as error:
+            self.problems += error.problems
+            return
+        yield self._view(recipe, self._plan(recipe))
+
+    def _plan(self, recipe: Recipe) -> LaunchPlan | None:
+        try:
+            plan = make_plan(recipe, self.engine)
+        except InputError as error:
+            self.problems += error.problems
+            return None
+        self.plans.append(plan)
+        return plan
+
+    def _view(self, recipe: Recipe, plan: LaunchPlan | None) -> PointView:
+        layouts = [role.layout for role in plan.roles] if plan else [None for _ in recipe.roles]
+        roles = (
+            RoleView(recipe=recipe, role=role, layout=layout, sizes=size_role(recipe, role), catalogue=self.catalogue)
+            for role, layout in zip(recipe.roles, layouts, strict=True)
+        )
+        return PointView(recipe=recipe, roles=tuple(roles))
 
 
 def plan_matrix(text: bytes, file: str, *, points: Sequence[str] = (), simulate: bool = False) -> list[LaunchPlan]:
-    """Plan the named points, or all; InputError with the problems of every one of them."""
+    """Plan the named points, or all, unchecked; InputError with the problems of every one of them."""
     matrix = parse_matrix(text, file)
     plans: list[LaunchPlan] = []
     problems: list[Problem] = []
     for point in select_points(matrix, points):
         try:
-            plans.append(plan_point(matrix, point, recipe_engine=REAL, engine=choose_engine(simulate=simulate)))
+            plans.append(make_plan(make_recipe(matrix, point, REAL), choose_engine(simulate=simulate)))
         except InputError as error:
             problems += error.problems
     if problems:

@@ -8,9 +8,8 @@ from dataclasses import replace
 from recipegen.engine import Engine
 from recipegen.errors import InputError, Problem
 from recipegen.launch import Command, Directives, LaunchPlan, Port, Process, RolePlan, When, WorkerLayout
-from recipegen.layout import PORT_BASE, PORT_LIMIT, WORKER_PORTS, LayoutError, idle_gpus, lay_out, ports_of_node
-from recipegen.model import Matrix, Placeholder, Point, Recipe, Word
-from recipegen.recipe import make_recipe
+from recipegen.layout import PORT_BASE, PORT_LIMIT, WORKER_PORTS, LayoutError, lay_out, ports_of_node
+from recipegen.model import Placeholder, Recipe, Word
 
 SERVICES = (
     Port("FRONTEND_PORT", PORT_BASE),
@@ -23,19 +22,12 @@ SERVICES = (
 _PORT_STEP = 256
 
 
-def plan_point(matrix: Matrix, point: Point, *, recipe_engine: Engine, engine: Engine) -> LaunchPlan:
-    """Resolve and place one point. `recipe_engine` derives the flags; `engine` is what runs, the same unless simulated."""
-    return make_plan(make_recipe(matrix, point, recipe_engine), engine)
-
-
 def make_plan(recipe: Recipe, engine: Engine) -> LaunchPlan:
     """Place a recipe on nodes; raise InputError with every problem of its topology."""
     roles, problems = _place(recipe, engine)
-    nodes = sum(r.layout.nodes for r in roles)
-    if nodes > recipe.hardware.nodes_per_domain:
-        problems.append(_too_many_nodes(recipe, nodes))
     if problems:
         raise InputError(problems)
+    nodes = sum(r.layout.nodes for r in roles)
     width = WORKER_PORTS - PORT_BASE + max(ports_of_node(r.layout) for r in roles)
     step = _PORT_STEP * -(-width // _PORT_STEP)
     return LaunchPlan(
@@ -52,9 +44,8 @@ def make_plan(recipe: Recipe, engine: Engine) -> LaunchPlan:
             tasks_per_node=1,
             time_limit_s=recipe.time_limit_s,
             gpus_per_node=recipe.hardware.gpus_per_node,
-            segment=nodes,
+            segment=nodes if nodes <= recipe.hardware.nodes_per_domain else 0,
         ),
-        warnings=tuple(_warnings(recipe, roles)),
     )
 
 
@@ -65,21 +56,10 @@ def _place(recipe: Recipe, engine: Engine) -> tuple[list[RolePlan], list[Problem
         try:
             layout = lay_out(role, recipe.hardware, engine, first_node=sum(r.layout.nodes for r in roles))
         except LayoutError as error:
-            problems.append(Problem(recipe.source, f"point {recipe.point}, {role.role.value}: {error}"))
+            problems.append(Problem(role.source, f"point {recipe.point}, {role.role.value}: {error}", rule="placement"))
             continue
         roles.append(RolePlan(recipe=role, layout=layout, command=engine.command(recipe, role, layout)))
     return roles, problems
-
-
-def _too_many_nodes(recipe: Recipe, nodes: int) -> Problem:
-    domain = recipe.hardware.nodes_per_domain
-    message = f"point {recipe.point} takes {nodes} nodes, but an NVLink domain of {recipe.hardware.key} has {domain}: it cannot be one segment"
-    return Problem(recipe.source, message, "take fewer workers or smaller topologies")
-
-
-def _warnings(recipe: Recipe, roles: list[RolePlan]) -> list[Problem]:
-    idle = {role.layout.role.value: idle_gpus(role.layout, recipe.hardware) for role in roles}
-    return [Problem(recipe.source, f"point {recipe.point}, {role}: {gpus} GPUs of its nodes stay idle") for role, gpus in idle.items() if gpus]
 
 
 def _processes(role: RolePlan) -> list[Process]:

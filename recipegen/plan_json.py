@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+from recipegen.benchmarks import benchmark_settings
 from recipegen.launch import LaunchPlan, Port, Process
 from recipegen.model import EnvVar, Recipe
 
@@ -38,7 +39,8 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
             "max_model_len": recipe.workload.max_model_len,
             "concurrency": list(recipe.concurrency),
         },
-        "variants": {variant.name: variant.benchmark for variant in recipe.variants},
+        "benchmark": benchmark_settings(recipe.benchmark),
+        "variants": {variant.name: variant.benchmark.type for variant in recipe.variants},
         "directives": {
             "nodes": plan.directives.nodes,
             "ntasks_per_node": plan.directives.tasks_per_node,
@@ -52,7 +54,6 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
         "port_step": plan.port_step,
         "port_slots": plan.port_slots,
         "processes": [_process(process) for process in plan.processes],
-        "warnings": [warning.message for warning in plan.warnings],
     }
 
 

@@ -10,7 +10,7 @@ from recipegen.errors import InputError, Problem
 from recipegen.formula import FormulaError, parse_formula
 from recipegen.matrix import merge_settings
 from recipegen.model import EnvVar, Flag, Matrix, Point, Recipe, RoleRecipe, RoleShape, Setting
-from recipegen.sizing.role_sizes import own_block_size, unknown_dtype
+from recipegen.sizing.role_sizes import cache_dtypes, own_block_size, unknown_dtype
 
 
 def make_recipe(matrix: Matrix, point: Point, engine: Engine) -> Recipe:
@@ -31,8 +31,10 @@ def make_recipe(matrix: Matrix, point: Point, engine: Engine) -> Recipe:
         concurrency=point.concurrency,
         time_limit_s=point.time_limit_s,
         roles=roles,
+        benchmark=matrix.benchmark,
         variants=matrix.variants,
         source=point.source,
+        time_limit_source=point.time_limit_source,
     )
 
 
@@ -73,9 +75,10 @@ def _refused(settings: tuple[Setting, ...], point: Point, engine: Engine) -> lis
     for setting in settings:
         head = setting.name.partition(".")[0]
         if head in owned:
-            problems.append(Problem(setting.source, f"'{setting.name}' cannot be set here: {owned[head]}"))
+            problems.append(Problem(setting.source, f"'{setting.name}' cannot be set here: {owned[head]}", rule="flag-owned"))
         elif point.mtp and head == "speculative-config":
-            problems.append(Problem(setting.source, f"'{setting.name}' and `mtp: {point.mtp}` of point {point.name} both decide on speculation"))
+            message = f"'{setting.name}' and `mtp: {point.mtp}` of point {point.name} both decide on speculation"
+            problems.append(Problem(setting.source, message, rule="speculation-twice"))
     return problems
 
 
@@ -92,7 +95,7 @@ def _derive(matrix: Matrix, point: Point, shape: RoleShape, derive: tuple[Settin
                 raise FormulaError(f"'{formula.show(values)}' gives {value}; a size cannot be negative")
         except FormulaError as error:
             known = f"; known here: {', '.join(sorted(values))}" if "unknown name" in str(error) else ""
-            problems.append(Problem(setting.source, f"'{setting.name}' of point {point.name}: {error}{known}"))
+            problems.append(Problem(setting.source, f"'{setting.name}' of point {point.name}: {error}{known}", rule="formula"))
             continue
         values[_variable(setting.name)] = value
         flags[setting.name] = Flag(name=setting.name, value=value, derivation=formula.show(values), source=setting.source)
@@ -127,10 +130,12 @@ def _with_block_size(matrix: Matrix, point: Point, roles: tuple[RoleRecipe, ...]
     architecture = matrix.model.architecture
     if architecture is None or architecture.linear is None or len(roles) == 1 or any(role.flag("block-size") is not None for role in roles):
         return roles
+    if len({(role.topology.tp, cache_dtypes(role)) for role in roles}) == 1:
+        return roles  # whatever it is, it is the same on both sides
     for role in roles:
         if unknown := unknown_dtype(role):
             message = f"point {point.name}, {role.role.value}: no block size is known for a cache of type '{unknown}'"
-            problems.append(Problem(point.source, message, "set block-size on both sides"))
+            problems.append(Problem(point.source, message, "set block-size on both sides", "block-size-unknown"))
             return roles
     sizes = {role.role: own_block_size(architecture, role, mtp=point.mtp) for role in roles}
     if len(set(sizes.values())) == 1:

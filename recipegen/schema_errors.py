@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from recipegen.document import MAX_PROBLEMS, Document
+from recipegen.document import MAX_PROBLEMS, Document, more_problems
 from recipegen.errors import InputError, Problem, Source, near_match
 from recipegen.yamlscalars import quote
 
@@ -47,6 +47,8 @@ _LIMITS = {  # and for a value of the right kind
     "too_short": "{min_length} or more entries",
     "too_long": "{max_length} or fewer entries",
 }
+_RULES = {"extra_forbidden": "schema-unknown-key", "missing": "schema-missing"}
+"""Rules by kind of error; a wrong kind of value is `schema-type`, all else `schema-value`."""
 _UNQUOTED = (("an integer", r"-?\d+"), ("a number", r"-?\d+(\.\d+)?"), ("true or false", "true|false"))
 """What a string may look like that was meant to be of another kind."""
 
@@ -62,6 +64,7 @@ class _Error:
     missing: str | int = ""
     on_key: bool = False
     text: str = ""
+    own_rule: str = ""
     context: Mapping[str, Any] = field(default_factory=dict)
 
     def source(self, document: Document) -> Source:
@@ -85,7 +88,7 @@ def validate(document: Document, model: type[T]) -> T:
     schema = _json_schema(model)
     problems = [_problem(e, document, schema) for e in errors[:MAX_PROBLEMS]]
     if rest := errors[MAX_PROBLEMS:]:
-        problems.append(Problem(rest[0].source(document), f"{len(rest)} more problems from here on"))
+        problems.append(more_problems(len(rest), rest[0].source(document)))
     raise InputError(problems)
 
 
@@ -118,6 +121,7 @@ def _read_error(raw: Mapping[str, Any], data: object) -> _Error:
         missing=missing,
         on_key=on_key,
         text=str(context.get("error", raw["msg"])),
+        own_rule=getattr(context.get("error"), "rule", ""),
         context=context,
     )
 
@@ -140,9 +144,9 @@ def _settle_unions(errors: Sequence[_Error], level: int = 0) -> list[_Error]:
 
 
 def _is_misfit(error: _Error) -> bool:
-    """Tell whether the value is of another kind than the branch is for; a choice of words is for strings."""
+    """Tell whether the value is of another kind than the branch is for; a choice of words is for strings, any other for none."""
     if error.kind in ("literal_error", "enum"):
-        return not isinstance(error.value, str) and str(error.context["expected"]).startswith("'")
+        return isinstance(error.value, str) != str(error.context["expected"]).startswith("'")
     return error.kind in _KINDS
 
 
@@ -174,7 +178,14 @@ def _problem(error: _Error, document: Document, schema: Mapping[str, Any]) -> Pr
     else:
         message = error.text
     where = _dotted(place)
-    return Problem(error.source(document), f"{where}: {message}" if where else message, hint)
+    return Problem(error.source(document), f"{where}: {message}" if where else message, hint, _rule(error))
+
+
+def _rule(error: _Error) -> str:
+    """The rule that a value breaks: the one that its validator names, else one of ours by pydantic's kind of error."""
+    if error.kind in _KINDS or error.kind == "union":
+        return "schema-type"
+    return error.own_rule or _RULES.get(error.kind, "schema-value")
 
 
 def _wanted(error: _Error) -> str:

@@ -42,7 +42,11 @@ _SURPRISES = tuple(
 
 
 class UnreadableScalarError(Exception):
-    """A scalar without one meaning; the message says what it is and what was expected."""
+    """A scalar without one meaning; the message says what it is and what was expected, `rule` which rule it breaks."""
+
+    def __init__(self, message: str, rule: str = "yaml-scalar") -> None:
+        super().__init__(message)
+        self.rule = rule
 
 
 def read_scalar(text: str, *, plain: bool, tag: str | None) -> str | int | float | bool | None:
@@ -52,7 +56,7 @@ def read_scalar(text: str, *, plain: bool, tag: str | None) -> str | int | float
     if plain and tag is None:
         return _resolve(text)
     if bad := FORBIDDEN.search(text):
-        raise UnreadableScalarError(forbidden_message(bad.group()))
+        raise UnreadableScalarError(forbidden_message(bad.group()), "text-control")
     return text
 
 
@@ -77,10 +81,10 @@ def forbidden_message(character: str) -> str:
 def _read_tagged(text: str, tag: str) -> int | float | bool | None:
     name = tag.removeprefix(CORE)
     if name == tag or name not in _TAGGED:
-        raise UnreadableScalarError(tag_message(tag, "a text or number"))
+        raise UnreadableScalarError(tag_message(tag, "a text or number"), "yaml-tag")
     data = _resolve(text)
     if isinstance(data, str) or not isinstance(data, _TAGGED[name]) or (isinstance(data, bool) and name != "bool"):
-        raise UnreadableScalarError(f"{quote(text)} does not fit its tag !!{name}; expected no tag")
+        raise UnreadableScalarError(f"{quote(text)} does not fit its tag !!{name}; expected no tag", "yaml-tag")
     return float(data) if name == "float" and data is not None else data
 
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import yaml
 
-from recipegen.document import MAX_PROBLEMS, Document, Node, Text
+from recipegen.document import MAX_PROBLEMS, Document, Node, Text, more_problems
 from recipegen.errors import InputError, Problem, Source, near_match
 from recipegen.schema_errors import validate
 from recipegen.yamlscalars import CORE, FORBIDDEN, UnreadableScalarError, forbidden_message, quote, read_scalar, tag_message
@@ -54,35 +54,36 @@ def _compose(clean: Text, parse: Callable[[str], Iterator[yaml.Event]]) -> Docum
             composer.feed(event)
         composer.finish()
     except _StopError as stop:
-        report.add(*stop.args)
+        report.add(stop.index, stop.message, stop.hint, rule=stop.rule)
     if report.found or composer.root is None:
         report.refuse()
     return Document(clean.file, composer.root.data, report.text, composer.root)
 
 
 class _Report:
-    """What is wrong with a text, by index into it."""
+    """What is wrong with a text: index into it, message, hint, rule."""
 
     def __init__(self, raw: Text) -> None:
-        self.found = [(m.start(), forbidden_message(m.group()), "") for m in FORBIDDEN.finditer(raw.text)]
+        self.found = [(m.start(), forbidden_message(m.group()), "", "text-control") for m in FORBIDDEN.finditer(raw.text)]
         self.text = Text(raw.file, FORBIDDEN.sub("\ufffd", raw.text), raw.starts)
 
-    def add(self, index: int, message: str, hint: str = "") -> None:
-        self.found.append((index, message, hint))
+    def add(self, index: int, message: str, hint: str = "", *, rule: str) -> None:
+        self.found.append((index, message, hint, rule))
 
     def refuse(self) -> NoReturn:
         found = sorted(self.found)
-        problems = [Problem(self.text.at(index), message, hint) for index, message, hint in found[:MAX_PROBLEMS]]
-        if len(found) > MAX_PROBLEMS:
-            problems.append(Problem(self.text.at(found[MAX_PROBLEMS][0]), f"{len(found) - MAX_PROBLEMS} more problems from here on"))
+        problems = [Problem(self.text.at(index), message, hint, rule) for index, message, hint, rule in found[:MAX_PROBLEMS]]
+        if rest := found[MAX_PROBLEMS:]:
+            problems.append(more_problems(len(rest), self.text.at(rest[0][0])))
         raise InputError(problems)
 
 
 class _StopError(Exception):
-    """Index, message and hint of a problem after which the rest of the file cannot be judged."""
+    """A problem after which the rest of the file cannot be judged."""
 
-    def __init__(self, index: int, message: str, hint: str = "") -> None:
-        super().__init__(index, message, hint)
+    def __init__(self, index: int, message: str, hint: str = "", *, rule: str = "yaml-syntax") -> None:
+        super().__init__(index, message)
+        self.index, self.message, self.hint, self.rule = index, message, hint, rule
 
 
 # -- from bytes to characters ------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ class _StopError(Exception):
 
 def _decode(raw: str | bytes, file: str) -> str:
     if len(raw) > MAX_BYTES or (isinstance(raw, str) and len(raw.encode("utf-8", "surrogatepass")) > MAX_BYTES):
-        raise InputError([Problem(Source(file), f"the file is larger than {MAX_BYTES} bytes; expected less")])
+        raise InputError([Problem(Source(file), f"the file is larger than {MAX_BYTES} bytes; expected less", rule="text-size")])
     if isinstance(raw, str):
         return raw
     try:
@@ -98,7 +99,8 @@ def _decode(raw: str | bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8").removeprefix("\ufeff")
         place = Source(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise InputError([Problem(place, f"byte 0x{raw[error.start]:02x} is not UTF-8; expected UTF-8 text")]) from None
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8; expected UTF-8 text"
+        raise InputError([Problem(place, message, rule="text-encoding")]) from None
 
 
 def _clean(text: str, file: str) -> Text:
@@ -130,6 +132,11 @@ _SYNTAX = (  # part of the parser's message, ours, whether it concerns the place
     ("cannot start any token", "{found} cannot begin a value; expected quotes around it", False),
     ("yaml document", "an unknown YAML version; expected no directive", False),
     ("directive", "a broken directive; expected none", False),
+)
+_SYNTAX_RULES = (
+    *((part, "yaml-tag") for part in ("undefined tag handle", " a tag")),
+    *((part, "yaml-alias") for part in ("scanning an anchor", "scanning an alias")),
+    *((part, "yaml-document") for part in ("yaml document", "directive")),
 )
 
 
@@ -163,7 +170,8 @@ def _syntax_error(text: str, error: yaml.MarkedYAMLError) -> _StopError:
     hint = _syntax_hint(text, index)
     if not hint and began and "parsing a flow" in said and text.count("\n", began.index, index):
         hint = f"it belongs to what opens on line {began.line + 1}"
-    return _StopError(index, message.format(found=_found(text, index)), hint)
+    rule = next((rule for part, rule in _SYNTAX_RULES if part in said), "yaml-syntax")
+    return _StopError(index, message.format(found=_found(text, index)), hint, rule=rule)
 
 
 def _syntax_hint(text: str, index: int) -> str:
@@ -178,7 +186,7 @@ def _tab_error(text: str, index: int) -> _StopError:
     indents = not text[text.rfind("\n", 0, index) + 1 : index].strip()
     later = len(re.findall(r"^ *\t", text[index + 1 :].partition("\n")[2], re.MULTILINE))
     hint = f"tabs begin {later} later line{'s' if later > 1 else ''} too" if later else ""
-    return _StopError(index, "indented with a tab; expected spaces" if indents else "a tab between values; expected spaces", hint)
+    return _StopError(index, "indented with a tab; expected spaces" if indents else "a tab between values; expected spaces", hint, rule="yaml-tab")
 
 
 def _found(text: str, index: int) -> str:
@@ -227,17 +235,17 @@ class _Composer:
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                raise _StopError(start, "a second document begins here; expected one document in the file")
+                raise _StopError(start, "a second document begins here; expected one document in the file", rule="yaml-document")
             if event.version or event.tags:
-                self._report.add(start, "a directive; expected none, the file is read as YAML 1.2")
+                self._report.add(start, "a directive; expected none, the file is read as YAML 1.2", rule="yaml-document")
 
     def finish(self) -> None:
         """Judge the top level, once all events are in."""
         if self.root is None or (self.root.data is None and self.root.size == 1):
-            self._report.add(self.root.start if self.root else 0, "nothing is here; expected a mapping, 'key: value'")
+            self._report.add(self.root.start if self.root else 0, "nothing is here; expected a mapping, 'key: value'", rule="yaml-mapping")
         elif not isinstance(self.root.data, dict):
             found = "a list" if isinstance(self.root.data, list) else "a single value"
-            self._report.add(self.root.start, f"the file holds {found}; expected a mapping, 'key: value', at its top level")
+            self._report.add(self.root.start, f"the file holds {found}; expected a mapping, 'key: value', at its top level", rule="yaml-mapping")
 
     def _scalar(self, event: yaml.ScalarEvent, start: int) -> None:
         if not event.value and not event.style and self._stack and self._stack[-1].key:
@@ -246,18 +254,18 @@ class _Composer:
         try:
             node.data = read_scalar(event.value, plain=not event.style, tag=event.tag)
         except UnreadableScalarError as error:
-            self._report.add(start, str(error))
+            self._report.add(start, str(error), rule=error.rule)
         if event.value == "<<" and not event.style and self._expects_key():
-            self._report.add(start, "merge key '<<' is not allowed; expected the merged keys written out")
+            self._report.add(start, "merge key '<<' is not allowed; expected the merged keys written out", rule="yaml-merge")
         self._anchor(event.anchor, node, start)
         self._attach(node, start)
 
     def _open(self, event: yaml.CollectionStartEvent, start: int) -> None:
         if len(self._stack) >= MAX_DEPTH:
-            raise _StopError(start, f"nested more than {MAX_DEPTH} deep; expected less")
+            raise _StopError(start, f"nested more than {MAX_DEPTH} deep; expected less", rule="yaml-depth")
         is_list = isinstance(event, yaml.SequenceStartEvent)
         if event.tag not in (None, CORE + ("seq" if is_list else "map")):
-            self._report.add(start, tag_message(str(event.tag), "a list" if is_list else "a mapping"))
+            self._report.add(start, tag_message(str(event.tag), "a list" if is_list else "a mapping"), rule="yaml-tag")
         self._anchor(event.anchor, None, start)
         self._stack.append(_Frame(Node(start, [] if is_list else {}, height=1), event.anchor))
 
@@ -265,7 +273,7 @@ class _Composer:
         if name is None:
             return
         if name in self._anchors:
-            self._report.add(start, f"anchor {quote('&' + name)} is already taken; expected a name of its own")
+            self._report.add(start, f"anchor {quote('&' + name)} is already taken; expected a name of its own", rule="yaml-alias")
         self._anchors[name] = node
 
     def _alias(self, name: str, start: int) -> None:
@@ -273,13 +281,13 @@ class _Composer:
         if node is None:
             inside = name in self._anchors
             what = "stands within the value that it repeats" if inside else "has no anchor; expected one before it"
-            self._report.add(start, f"alias {quote('*' + name)} {what}", "" if inside else self._near_anchor(name))
+            self._report.add(start, f"alias {quote('*' + name)} {what}", "" if inside else self._near_anchor(name), rule="yaml-alias")
             node = Node(start, "")
         self._aliased += node.size
         if self._aliased > MAX_ALIASED:
-            raise _StopError(start, f"aliases repeat more than {MAX_ALIASED} values; expected fewer")
+            raise _StopError(start, f"aliases repeat more than {MAX_ALIASED} values; expected fewer", rule="yaml-alias")
         if len(self._stack) + node.height > MAX_DEPTH:
-            raise _StopError(start, f"alias {quote('*' + name)} nests more than {MAX_DEPTH} deep; expected less")
+            raise _StopError(start, f"alias {quote('*' + name)} nests more than {MAX_DEPTH} deep; expected less", rule="yaml-depth")
         self._attach(node, start)
 
     def _near_anchor(self, name: str) -> str:
@@ -314,12 +322,12 @@ class _Composer:
 
     def _check_key(self, node: Node, start: int, mapping: Node) -> None:
         if isinstance(node.data, (dict, list)):
-            self._report.add(start, f"a key is a {'list' if isinstance(node.data, list) else 'mapping'}; expected text")
+            self._report.add(start, f"a key is a {'list' if isinstance(node.data, list) else 'mapping'}; expected text", rule="yaml-key")
         elif node.data is None:
-            self._report.add(start, "a key is nothing or null; expected text, in quotes if it looks like null")
+            self._report.add(start, "a key is nothing or null; expected text, in quotes if it looks like null", rule="yaml-key")
         elif not isinstance(node.data, str):
             kind = "true or false" if isinstance(node.data, bool) else "a number"
-            self._report.add(start, f"a key is {kind}; expected text, in quotes if it looks like {kind}")
+            self._report.add(start, f"a key is {kind}; expected text, in quotes if it looks like {kind}", rule="yaml-key")
         elif node.data in mapping.steps:
             first = self._report.text.at(mapping.steps[node.data][0])
-            self._report.add(start, f"duplicate key {quote(node.data)}; first on line {first.line}, expected once")
+            self._report.add(start, f"duplicate key {quote(node.data)}; first on line {first.line}, expected once", rule="yaml-duplicate")

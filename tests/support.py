@@ -26,7 +26,8 @@ runtime:
   dynamo: {version: 1.2.1}
 expert_parallel: true
 common:
-  args: {kv-cache-dtype: fp8, mamba-ssm-cache-dtype: bfloat16}
+  args: {kv-cache-dtype: fp8, mamba-ssm-cache-dtype: bfloat16, no-enable-prefix-caching: true, kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both}}
+  env: {VLLM_SSM_CONV_STATE_LAYOUT: DS}
 points:
 """
 

@@ -18,16 +18,23 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """One breach of a rule: where, what fails and when it would have shown, and the mend."""
+    """One breach of a rule: where, what fails and when it would have shown, and the mend.
+
+    `severity` stands in for the rule's own where a case is less certain than the others.
+    """
 
     source: Source
     message: str
     mend: str = ""
+    severity: Severity | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A fault with the rule that it breaks; `allowed` is the reason by which the matrix allows it, empty when it does not."""
+    """A fault with the rule that it breaks and the points that it concerns (none: the file as a whole).
+
+    `allowed` is the reason by which the matrix allows it, empty when it does not.
+    """
 
     rule: str
     severity: Severity
@@ -35,7 +42,9 @@ class Finding:
     message: str
     mend: str = ""
     allowed: str = ""
+    points: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        place = f"{self.source}: " if self.source.file else ""
         mend = f"; {self.mend}" if self.mend else ""
-        return f"{self.source}: {self.severity.value}[{self.rule}]: {self.message}{mend}"
+        return f"{self.severity.value}: {place}{self.message}{mend} [{self.rule}]"

@@ -13,25 +13,31 @@ View = TypeVar("View")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(Generic[View]):
-    """One check. `text` is the function's docstring: a title line, then why it fails, when it would have shown, and the mend.
+class RuleText:
+    """What is said of a rule. `text` has a title line, then why it fails, when it would have shown, and the mend.
 
     `covers` are rows of the list of public problems that the rule catches.
     """
 
     id: str
-    severity: Severity
+    severity: Severity = Severity.ERROR
     text: str
-    check: Callable[[View], Iterable[Fault]]
     covers: tuple[int, ...] = ()
 
     @property
     def title(self) -> str:
         return self.text.splitlines()[0]
 
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(RuleText, Generic[View]):
+    """One check; `text` is the function's docstring."""
+
+    check: Callable[[View], Iterable[Fault]]
+
     def findings(self, view: View) -> Iterator[Finding]:
         for fault in self.check(view):
-            yield Finding(rule=self.id, severity=self.severity, source=fault.source, message=fault.message, mend=fault.mend)
+            yield Finding(rule=self.id, severity=fault.severity or self.severity, source=fault.source, message=fault.message, mend=fault.mend)
 
 
 AnyRule = Rule[Any]

@@ -17,8 +17,12 @@ from recipegen.errors import InputError, RecipegenError, near_match
 
 VERBS = {
     "render": "Write the bundles of a matrix, or check that they are fresh.",
+    "check": "Check a matrix against everything that is known to fail.",
     "plan": "Show nodes, processes, ports and commands of a point.",
     "submit": "Submit a bundle to a cluster.",
+    "size": "Size topologies without a matrix, or show what is measured.",
+    "model": "Add a model from its config.json, or list the known ones.",
+    "flags": "Extract the flags of an engine build.",
     "status": "Show the runs, or one run.",
     "watch": "Follow a run until it is ready or has ended.",
     "wait": "Wait until a run is ready or has ended.",

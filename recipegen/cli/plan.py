@@ -1,56 +1,89 @@
-"""`recipegen plan`: nodes, processes, ports and commands of a point, before anything runs."""
+"""`recipegen plan`: nodes, sizes, processes, ports and commands of a point, before anything runs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from recipegen.cli.findings import refuse_errors, show_findings
 from recipegen.launch import LaunchPlan, Process
 from recipegen.leaf import find_matrices, read_matrix
 from recipegen.shell import quote_word
 
+if TYPE_CHECKING:
+    from recipegen.checks.views import PointView
+    from recipegen.pipeline import Checked
 
-@click.command(name="plan", short_help="Show nodes, processes, ports and commands of a point.")
+
+@click.command(name="plan", short_help="Show nodes, sizes, processes, ports and commands of a point.")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--point", help="Only this point; --format json prints it as one object, else a list.")
 @click.option("--simulate", is_flag=True, help="The plan with mockers in the place of the engines.")
+@click.option("--explain", is_flag=True, help="The arithmetic of the sizes step by step, with sources, and what follows from it.")
 @click.option("--format", "output", default="text", type=click.Choice(["text", "json"]), help="For people, or for programs.")
-def command(path: Path, point: str | None, simulate: bool, output: str) -> None:
-    """Show the launch plans of PATH: a matrix file, a leaf folder, or a tree of them."""
-    from recipegen.pipeline import plan_matrix
+def command(path: Path, point: str | None, simulate: bool, explain: bool, output: str) -> None:
+    """Show the launch plans of PATH, and what their engines hold: a matrix file, a leaf folder, or a tree of them."""
+    from recipegen.pipeline import check_matrix
 
     names = [point] if point else []
-    plans = [p for m in find_matrices(path) for p in plan_matrix(read_matrix(m), str(m), points=names, simulate=simulate)]
-    for warning in (w for plan in plans for w in plan.warnings):
-        click.echo(f"warning: {warning}", err=True)
+    checked = [check_matrix(read_matrix(m), str(m), points=names, simulate=simulate) for m in find_matrices(path)]
+    if not all(one.usable for one in checked):
+        refuse_errors(checked, "nothing was planned")
+    show_findings(checked)
+    pairs = [pair for one in checked for pair in _pairs(one)]
     if output == "json":
-        _print_json(plans, single=point is not None and len(plans) == 1)
+        _print_json(pairs, single=point is not None and len(pairs) == 1)
+    elif explain:
+        _print_steps([view for _, view in pairs])
     elif point:
-        for plan in plans:
+        for plan, view in pairs:
             _print_processes(plan)
+            _print_points([(plan, view)])
     else:
-        _print_points(plans)
+        _print_points(pairs)
 
 
-def _print_json(plans: Sequence[LaunchPlan], *, single: bool) -> None:
+def _pairs(checked: Checked) -> list[tuple[LaunchPlan, PointView]]:
+    return list(zip(checked.plans, checked.points, strict=True))
+
+
+def _print_json(pairs: Sequence[tuple[LaunchPlan, PointView]], *, single: bool) -> None:
+    """What plan.json holds, and beside it the sizes of each role."""
     from recipegen.plan_json import plan_document
+    from recipegen.sizes_json import sizes_document
 
-    documents = [plan_document(plan) for plan in plans]
+    documents = [
+        plan_document(plan) | {"sizes": [None if role.sizes is None else sizes_document(role.sizes) for role in view.roles]} for plan, view in pairs
+    ]
     click.echo(json.dumps(documents[0] if single else documents, indent=1, ensure_ascii=False))
 
 
-def _print_points(plans: Sequence[LaunchPlan]) -> None:
+def _print_points(pairs: Sequence[tuple[LaunchPlan, PointView]]) -> None:
+    """A row for each role of each point."""
+    from recipegen.cli.sizes_table import LEGEND, SIZE_HEADS, size_cells
     from recipegen.cli.table import print_rows
 
     rows = []
-    for plan in plans:
-        shapes = " + ".join(f"{r.layout.workers} x {r.recipe.topology}" for r in plan.roles)
-        gpus = sum(len(process.device_ids) for process in plan.processes)
-        rows.append((plan.recipe.point, shapes, str(plan.directives.nodes), str(gpus), _instances(plan)))
-    print_rows(("POINT", "WORKERS", "NODES", "GPUS", "INSTANCES"), rows)
+    for plan, view in pairs:
+        for planned, sized in zip(plan.roles, view.roles, strict=True):
+            layout = planned.layout
+            gpus = layout.workers * layout.nodes_per_worker * layout.gpus_per_process
+            shape = f"{layout.role.value} {layout.workers} x {planned.recipe.topology}"
+            rows.append((plan.recipe.point, shape, str(layout.nodes), str(gpus), str(layout.instances), *size_cells(sized.sizes)))
+    print_rows(("POINT", "WORKERS", "NODES", "GPUS", "INSTANCES", *SIZE_HEADS), rows)
+    click.echo(LEGEND, err=True)
+
+
+def _print_steps(views: Sequence[PointView]) -> None:
+    from recipegen.cli.sizes_steps import print_steps
+
+    for view in views:
+        click.echo(f"# {view.recipe.point}")
+        print_steps(view.recipe, [role.sizes for role in view.roles if role.sizes is not None])
 
 
 def _print_processes(plan: LaunchPlan) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from recipegen.cli.findings import refuse_errors
 from recipegen.errors import DifferencesFound, InputError
+from recipegen.launch import LaunchPlan
 from recipegen.leaf import Differences, compare, find_matrices, leaf_files, read_matrix, remove, write
 
 
@@ -24,8 +27,14 @@ def command(path: Path, point: str | None, out: Path | None, simulate: bool, che
         raise InputError("--simulate needs --out: a simulated bundle is never committed")
     if check and clean:
         raise InputError("--check changes nothing, --clean removes: choose one")
+    from recipegen.pipeline import check_matrix
+
+    names = [point] if point else []
     matrices = find_matrices(path)
-    found = [_render_leaf(matrix, _target(matrix, path, out), point, simulate=simulate, check=check, clean=clean) for matrix in matrices]
+    checked = [check_matrix(read_matrix(matrix), str(matrix), points=names, simulate=simulate) for matrix in matrices]
+    refuse_errors(checked, "nothing was rendered")
+    leaves = [(_target(matrix, path, out), one.plans) for matrix, one in zip(matrices, checked, strict=True)]
+    found = [_render_leaf(leaf, plans, point, check=check, clean=clean) for leaf, plans in leaves]
     if check and any(found):
         raise DifferencesFound("the bundles are not what the matrix renders", hint=f"recipegen render {path}")
 
@@ -36,12 +45,9 @@ def _target(matrix: Path, root: Path, out: Path | None) -> Path:
     return out / matrix.parent.relative_to(root) if root.is_dir() else out
 
 
-def _render_leaf(matrix: Path, leaf: Path, point: str | None, *, simulate: bool, check: bool, clean: bool) -> Differences:
-    from recipegen.pipeline import plan_matrix, render_plans
+def _render_leaf(leaf: Path, plans: Sequence[LaunchPlan], point: str | None, *, check: bool, clean: bool) -> Differences:
+    from recipegen.pipeline import render_plans
 
-    plans = plan_matrix(read_matrix(matrix), str(matrix), points=[point] if point else [], simulate=simulate)
-    for warning in (w for plan in plans for w in plan.warnings):
-        click.echo(f"warning: {warning}", err=True)
     files = leaf_files(render_plans(plans))
     differences = compare(leaf, files, only_point=point)
     if not check:

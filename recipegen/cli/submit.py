@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shlex
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from recipegen.cli.connect import Session
+from recipegen.cli.findings import refuse_errors
 from recipegen.cli.follow import Goal, conclude, detachable, follow, shown
-from recipegen.clusters import ClusterProfile, local_profile, profile_folders, profile_to_json, resolve_profile
+from recipegen.cli.profiles import find_profile
+from recipegen.clusters import ClusterProfile, profile_to_json
 from recipegen.errors import InputError
 from recipegen.launch import Bundle, LaunchPlan
 from recipegen.leaf import compare, find_matrices, leaf_files, read_matrix
 from recipegen.matrix import parse_duration
-from recipegen.run_index import need_state_folder
+from recipegen.profile_files import FoundProfile
 from recipegen.runs import format_run, new_run_id
 from recipegen.scheduler.slurm import submit_command
 from recipegen.submission import Prepared, prepare, submit
@@ -41,10 +40,13 @@ def command(
     session: Session, path: Path, point: str, cluster: str, simulate: bool, limit: str | None, watch: bool, dry_run: bool, output: str
 ) -> None:
     """Submit one point of PATH, a matrix file or a leaf folder, and print the run's id."""
-    plan, bundle = _reviewed(path, point, simulate=simulate)
-    profile = _profile(session, cluster)
+    found = find_profile(session.environ, cluster)
+    profile = found.profile
+    plan, bundle = _reviewed(path, point, found, simulate=simulate)
     time_limit_s = None if limit is None else _limit(limit, profile)
-    _check_use(profile, plan, simulate=simulate)
+    if profile.scheduler == "local" and not simulate:
+        hint = "add --simulate, or name a cluster with --cluster"
+        raise InputError(f"cluster {profile.name} is this machine, which runs simulations only", hint=hint)
     now = session.clock.now()
     prepared = prepare(
         plan,
@@ -72,28 +74,24 @@ def command(
     conclude(Goal.READY, last)
 
 
-def _reviewed(path: Path, point: str, *, simulate: bool) -> tuple[LaunchPlan, Bundle]:
-    """The plan and the bundle as committed; a bundle that is not what the matrix renders is no reviewed one."""
-    from recipegen.pipeline import plan_matrix, render_plans
+def _reviewed(path: Path, point: str, found: FoundProfile, *, simulate: bool) -> tuple[LaunchPlan, Bundle]:
+    """The plan and the bundle as committed; one that checks refuse, or that is not what the matrix renders, is no reviewed one."""
+    from recipegen.checks.run import Cluster
+    from recipegen.pipeline import check_matrix, render_plans
 
     matrices = find_matrices(path)
     if len(matrices) > 1:
         raise InputError(f"{path} holds {len(matrices)} matrices; name the leaf folder of one")
     leaf = matrices[0].parent
-    (plan,) = plan_matrix(read_matrix(matrices[0]), str(matrices[0]), points=[point], simulate=simulate)
+    site = None if simulate or found.profile.scheduler == "local" else Cluster(profile=found.profile, source=found.source)
+    checked = check_matrix(read_matrix(matrices[0]), str(matrices[0]), points=[point], simulate=simulate, cluster=site)
+    refuse_errors([checked], "nothing was submitted")
+    (plan,) = checked.plans
     (bundle,) = render_plans([plan])
     if not simulate and (differences := compare(leaf, leaf_files([bundle]), only_point=point)):
         listed = ", ".join(f"{what} {name}" for what, name in differences.lines()[:5])
         raise InputError(f"the bundle in {leaf} is not what its matrix renders: {listed}", hint=f"recipegen render {path}, and have it reviewed")
     return plan, bundle
-
-
-def _profile(session: Session, cluster: str) -> ClusterProfile:
-    def local() -> ClusterProfile:
-        return local_profile(run_root=str(need_state_folder(session.environ) / "local"), path_prefix=str(Path(sys.executable).parent))
-
-    profile = resolve_profile(cluster, folders=profile_folders(session.environ, os.getcwd()), local=local)
-    return replace(profile, run_root=os.path.abspath(profile.run_root))
 
 
 @contextmanager
@@ -119,17 +117,6 @@ def _limit(text: str, profile: ClusterProfile) -> int:
     if seconds <= profile.reserve_s:
         raise InputError(f"--time {text} leaves nothing beside the reserve of {profile.reserve_s} s for the tear-down")
     return seconds
-
-
-def _check_use(profile: ClusterProfile, plan: LaunchPlan, *, simulate: bool) -> None:
-    """Refuse what cannot work, and say what the profile maps nowhere."""
-    if profile.scheduler == "local" and not simulate:
-        hint = "add --simulate, or name a cluster with --cluster"
-        raise InputError(f"cluster {profile.name} is this machine, which runs simulations only", hint=hint)
-    wanted = {"images": (profile.images, plan.recipe.runtime.image), "models": (profile.models, plan.recipe.model.repo)}
-    for key, (known, name) in wanted.items():
-        if known and name not in known and not simulate:
-            click.echo(f"warning: no entry of {key} in profile {profile.name} is for {name}: used as it is", err=True)
 
 
 def _print_dry_run(prepared: Prepared, profile: ClusterProfile) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.launch import Command, WorkerLayout
 from recipegen.model import Dynamo, Flag, Recipe, RoleRecipe, Runtime, Topology
 
@@ -19,6 +20,9 @@ class Engine(Protocol):
 
     def owned_flags(self) -> Mapping[str, str]:
         """Flags that a recipe must not set, each with the reason or the place where it is set instead."""
+
+    def catalogue(self, runtime: Runtime) -> FlagCatalogue:
+        """Every flag of the engine's build, or of the build nearest to it that is known."""
 
     def topology_flags(self, topology: Topology) -> tuple[Flag, ...]:
         """Flags that state the parallel sizes; sizes of 1 are left out."""

@@ -8,8 +8,8 @@ from recipegen.engine.vllm import VllmEngine
 from recipegen.launch import Arg, Command, LaunchMode, WorkerLayout
 from recipegen.model import Dynamo, EnvVar, Placeholder, Recipe, RoleRecipe, Runtime
 from recipegen.role_flags import whole_number
-from recipegen.sizing.block_size import attention_bytes_per_token
-from recipegen.sizing.role_sizes import block_size, known_dtypes
+from recipegen.sizing.role_sizes import block_size, known_dtypes, size_role
+from recipegen.sizing.state import attention_bytes_per_token
 
 MOCKER_DYNAMO = "1.2.1"
 """The release whose mocker is simulated with; the extra [sim] pins the same."""
@@ -52,16 +52,23 @@ def _args(recipe: Recipe, role: RoleRecipe, layout: WorkerLayout) -> Iterator[Ar
 
 
 def _cache_args(recipe: Recipe, role: RoleRecipe) -> Iterator[Arg]:
-    """Block size and blocks: room for max-num-seqs requests of max-model-len, in blocks as vLLM settles on them, cut to what a mocker takes."""
+    """Block size and blocks: room for the requests that the real engine holds, in blocks as it settles on them, cut to what a mocker takes."""
     block = block_size(recipe, role)
     parts = block // min(block & -block, MAX_BLOCK)
-    seqs = whole_number(role, "max-num-seqs") or 256
+    requests = _requests(recipe, role)
     per_request = -(-recipe.workload.max_model_len // block)
-    size, count = f"{block}", f"{seqs} requests of {recipe.workload.max_model_len} tokens, {per_request} blocks each"
+    size, count = f"{block}", f"{requests} requests of {recipe.workload.max_model_len} tokens, {per_request} blocks each"
     if parts > 1:
         size, count = f"{block}/{parts}: a mocker takes powers of 2 up to {MAX_BLOCK}", f"{count}, {parts} parts a block"
     if model := recipe.model.architecture:
         token = model.attention.layers * attention_bytes_per_token(model, tp=1, dtype=known_dtypes(role).kv)
         yield Arg(words=("--kv-bytes-per-token", str(token)), note="K and V of all layers")
     yield Arg(words=("--block-size", str(block // parts)), note=size)
-    yield Arg(words=("--num-gpu-blocks-override", str(seqs * per_request * parts)), note=count)
+    yield Arg(words=("--num-gpu-blocks-override", str(requests * per_request * parts)), note=count)
+
+
+def _requests(recipe: Recipe, role: RoleRecipe) -> int:
+    """Whole requests that fit by the memory budget; max-num-seqs where that is not known."""
+    sizes = size_role(recipe, role)
+    fitting = sizes.room.requests if sizes and sizes.room else 0
+    return fitting or whole_number(role, "max-num-seqs") or 256

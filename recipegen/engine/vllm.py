@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from recipegen.engine.flag_catalogue import FlagCatalogue, load_flags
 from recipegen.launch import Arg, Command, LaunchMode, When, WorkerLayout
 from recipegen.model import Dynamo, EnvVar, Flag, Placeholder, Recipe, RoleRecipe, Runtime, Topology, Word
 
@@ -72,6 +73,9 @@ class VllmEngine:
 
     def owned_flags(self) -> Mapping[str, str]:
         return _OWNED_IN_ANY_FORM
+
+    def catalogue(self, runtime: Runtime) -> FlagCatalogue:
+        return load_flags(runtime.vllm)
 
     def topology_flags(self, topology: Topology) -> tuple[Flag, ...]:
         sizes = {

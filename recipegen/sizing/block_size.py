@@ -1,66 +1,75 @@
-"""vLLM's attention block size of a hybrid model: the block whose page holds one linear-attention state.
+"""vLLM's attention block size, logical and of the kernel; a hybrid model's block holds one linear-attention state.
 
-Source: vLLM 0.26 to 0.29, `platforms/interface.py` `_align_hybrid_block_size` and
-`mamba_utils.py` `gated_delta_net_state_shape`; the same results in all four versions.
+Source: vLLM 0.26 to 0.29, `platforms/interface.py` `_align_hybrid_block_size` (the same results in all four versions),
+`v1/attention/backends/flashinfer.py` and `mla/flashinfer_mla.py` get_supported_kernel_block_sizes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
+from math import lcm
 
-from recipegen.model import Architecture, LinearAttention
+from recipegen.model import Architecture
+from recipegen.sizing.state import CacheDtypes, attention_bytes_per_token, linear_state_bytes
+
+__all__ = ["CacheDtypes", "kernel_block_size", "natural_block_size"]
 
 DEFAULT_BLOCK = 16
 """Tokens: vLLM's block when nothing is set, and the smallest kernel block of its attention backends."""
 
-DTYPE_BYTES = {
-    "float32": 4,
-    "bfloat16": 2,
-    "float16": 2,
-    "auto": 2,
-    "fp8": 1,
-    "fp8_e4m3": 1,
-    "fp8_e5m2": 1,
-    "fp8_inc": 1,
-}
+DEFAULT_MLA_BLOCK = 32
+"""Tokens: what FlashInfer's MLA backend, the first choice on SM100, takes at the least."""
+
+MLA_HYBRID_ALIGN = 128
+"""Tokens: MLA decode kernels want the number of kernel blocks aligned, so a hybrid with MLA aligns to this (0.28)."""
+
+MAMBA_CHUNK = 256
+"""Tokens: the usual chunk of mamba2 kernels, which cache mode `all` aligns to; models do not say theirs here."""
+
+KERNEL_BLOCKS = (1024, 512, 256, 128, 64, 32, 16)
+LARGE_PAGE = 128
+"""Tokens: kernel blocks from here on run on the trtllm-gen kernel only, that is on SM100/103 with GQA."""
+
+MLA_KERNEL_BLOCKS = (64, 32)
 
 
-@dataclass(frozen=True)
-class CacheDtypes:
-    """Names as vLLM's flags take them: attention cache, convolution state, SSM state; None is the model's own."""
-
-    kv: str = "auto"
-    conv: str = "auto"
-    ssm: str = "auto"
-
-
-def attention_bytes_per_token(model: Architecture, *, tp: int, dtype: str) -> int:
-    """Bytes of K and V of one token in one layer on one GPU; KV heads are replicated when TP exceeds them."""
-    return max(1, model.attention.kv_heads // tp) * 2 * model.attention.head_dim * _bytes(dtype, model.dtype)
-
-
-def linear_state_bytes(model: Architecture, linear: LinearAttention, *, tp: int, mtp: int, dtypes: CacheDtypes) -> int:
-    """Bytes of one request's convolution and SSM state in one layer on one GPU; each MTP token adds a convolution row."""
-    channels = 2 * linear.key_heads * linear.key_head_dim + linear.value_heads * linear.value_head_dim
-    conv = channels * (linear.conv_kernel - 1 + mtp) * _bytes(dtypes.conv, model.dtype)
-    ssm = linear.value_heads * linear.value_head_dim * linear.key_head_dim * _bytes(dtypes.ssm, linear.ssm_dtype)
-    return (conv + ssm) // tp
-
-
-def natural_block_size(model: Architecture, *, tp: int, mtp: int, dtypes: CacheDtypes, asked: int | None = None) -> int:
+@lru_cache(maxsize=4096)
+def natural_block_size(
+    model: Architecture, *, tp: int, mtp: int, dtypes: CacheDtypes, asked: int | None = None, cache_mode: str = "none", chunk: int = MAMBA_CHUNK
+) -> int:
     """Return the block size in tokens that vLLM settles on, given `--block-size` (asked) or nothing.
 
-    For a hybrid model: the smallest multiple of the larger of `asked` and 16 whose attention page holds the state of one
-    request. For any other model: what was asked, or 16.
+    For a hybrid model: the smallest multiple of the larger of `asked` and 16 (128 with MLA) whose attention page holds the state
+    of one request; in cache mode `all` a multiple of the mamba chunk too. For any other model: what was asked, or 16 (32 with
+    MLA). KeyError for a type of unknown size.
     """
-    current = asked or DEFAULT_BLOCK
+    mla = model.attention.mla is not None
     if model.linear is None:
-        return current
-    align = max(DEFAULT_BLOCK, current)
+        return asked or (DEFAULT_MLA_BLOCK if mla else DEFAULT_BLOCK)
+    current = asked or DEFAULT_BLOCK
+    align = max(DEFAULT_BLOCK, current, MLA_HYBRID_ALIGN if mla else 0)
+    if cache_mode == "all":
+        align = lcm(chunk, align)
     state = linear_state_bytes(model, model.linear, tp=tp, mtp=mtp, dtypes=dtypes)
     page = align * attention_bytes_per_token(model, tp=tp, dtype=dtypes.kv)
     return max(current, align * -(-state // page))
 
 
-def _bytes(dtype: str, own: str) -> int:
-    return DTYPE_BYTES[own if dtype == "auto" else dtype]
+def kernel_block_size(model: Architecture, *, tp: int, block: int, large_pages: bool) -> int:
+    """Return the kernel's block in tokens: the largest that FlashInfer offers and that divides `block`; 0 where none does.
+
+    `large_pages` tells SM100/103, where 128 to 1024 are offered too as long as several query heads share a KV head on a GPU.
+    Source: `v1/worker/utils.py` select_common_block_size.
+    """
+    if model.attention.mla is not None:
+        offered: tuple[int, ...] = MLA_KERNEL_BLOCKS
+    elif large_pages and has_shared_kv_heads(model, tp=tp):
+        offered = KERNEL_BLOCKS
+    else:
+        offered = tuple(size for size in KERNEL_BLOCKS if size < LARGE_PAGE)
+    return next((size for size in offered if block % size == 0), 0)
+
+
+def has_shared_kv_heads(model: Architecture, *, tp: int) -> bool:
+    """Whether, on one GPU, several query heads share a KV head (GQA)."""
+    return model.attention.heads // tp // max(1, model.attention.kv_heads // tp) > 1

@@ -19,7 +19,10 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockSizes:
-    """Tokens of a KV block: what vLLM would settle on alone, what it settles on as set, and the attention kernel's (0: not known)."""
+    """Tokens of a KV block: what vLLM would settle on alone, what it settles on as set, and the attention kernel's.
+
+    0 is not known: all three for a cache type of unknown size, the kernel's where no size that it offers divides the block.
+    """
 
     natural: int
     chosen: int

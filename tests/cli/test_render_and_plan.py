@@ -126,15 +126,23 @@ def test_a_folder_without_a_matrix_is_an_error(tmp_path: Path) -> None:
 
 def test_plan_prints_what_the_bundle_holds() -> None:
     result = recipegen("plan", LEAF, "--point", POINT, "--format", "json")
-    assert json.loads(result.stdout) == json.loads((LEAF / POINT / "plan.json").read_text())
+    document = json.loads(result.stdout)
+    sizes = document.pop("sizes")
+    assert document == json.loads((LEAF / POINT / "plan.json").read_text())
+    assert [role["role"] for role in sizes] == ["prefill", "decode"]
+    assert round(sizes[1]["fits"]["concurrency"], 2) == 192.71
+    assert round(sizes[1]["fits"]["study_requests"], 1) == 110.1
     everything = json.loads(recipegen("plan", LEAF, "--format", "json").stdout)
     assert [plan["point"] for plan in everything] == [plan.recipe.point for plan in published_plans()]
 
 
 def test_plan_for_people_has_a_line_for_each_point_and_each_process() -> None:
     table = recipegen("plan", LEAF).stdout.splitlines()
-    assert len(table) == 9
-    assert table[0].split() == ["POINT", "WORKERS", "NODES", "GPUS", "INSTANCES"]
+    assert len(table) == 17
+    assert table[0].split()[:5] == ["POINT", "WORKERS", "NODES", "GPUS", "INSTANCES"]
+    decode = [line.split() for line in table[1:] if " decode " in line]
+    assert [row[13] for row in decode] == ["303.00", "195.18", "192.71", "315.88", "315.88", "315.94", "315.94", "716.88"]
+    assert [row[14] for row in decode] == ["112.0", "111.5", "110.1", "180.4", "180.4", "180.5", "180.5", "179.2"]
     one = recipegen("plan", LEAF, "--point", POINT).stdout
     assert "4 nodes of 4 GPUs, 2 prefill + 1 decode" in one
     assert "headless" in one

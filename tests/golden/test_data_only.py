@@ -76,7 +76,7 @@ def test_a_second_model_is_a_file(copy: Copy) -> None:
     (copy.folder / "recipegen/data/models/plain-70b.yaml").write_text(SECOND_MODEL)
     leaf = copy.folder / "second"
     leaf.mkdir()
-    head = MINIMAL.replace("qwen3.8-2.4t-nvfp4", "plain-70b").replace(", mamba-ssm-cache-dtype: bfloat16", "")
+    head = MINIMAL.replace("qwen3.8-2.4t-nvfp4", "plain-70b").replace(", mamba-ssm-cache-dtype: bfloat16", "").replace("expert_parallel: true\n", "")
     pd = '{prefill: 2xTP4, decode: 1xTP8, concurrency: [64], time_limit: "1:00:00"}'
     (leaf / "matrix.yaml").write_text(head + f"  - {pd}\n  - {agg_point('2xTP2')}\n")
     copy.recipegen("render", leaf)

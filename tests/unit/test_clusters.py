@@ -11,19 +11,17 @@ import pytest
 
 from recipegen.clusters import (
     ClusterProfile,
-    load_profile,
     local_profile,
     parse_profile,
-    profile_folders,
     profile_from_json,
     profile_to_json,
-    resolve_profile,
     sbatch_options,
     site_env,
     slurm_time,
 )
 from recipegen.errors import InputError
 from recipegen.launch import Directives
+from recipegen.profile_files import load_profile, profile_folders, resolve_profile
 
 HEAD = "schema: recipegen-cluster/v1\nname: oslo\nscheduler: slurm\nrun_root: /lustre/team/runs\n"
 DIRECTIVES = Directives(nodes=4, tasks_per_node=1, time_limit_s=3600, gpus_per_node=4, segment=4)
@@ -51,6 +49,7 @@ def test_the_documented_profile_is_read_as_documented() -> None:
     assert oslo.model("Inferact/Qwen3.8-2.4T-A95B-NVFP4") == "/models/qwen3.8-nvfp4"
     assert oslo.model("Qwen/Qwen3-0.6B") == "Qwen/Qwen3-0.6B"
     assert (oslo.ready_timeout_s, oslo.reserve_s, oslo.etcd) == (7200, 60, "/opt/etcd/bin/etcd")
+    assert (oslo.require, oslo.read_gib_s, oslo.machine) == (("cpus-per-task",), 6.5, "aarch64")
 
 
 def test_a_profile_survives_json() -> None:
@@ -58,10 +57,15 @@ def test_a_profile_survives_json() -> None:
         assert profile_from_json(json.loads(json.dumps(profile_to_json(one)))) == one
 
 
+def test_what_is_not_measured_is_not_known() -> None:
+    assert (profile().require, profile().read_gib_s, profile().machine) == ((), None, None)
+    assert profile("storage: {read_gib_s: null}\nnodes: {machine: null}\nslurm: {require: [account]}\n").require == ("account",)
+
+
 def test_a_profile_of_a_later_version_stays_readable_but_not_a_broken_one() -> None:
     data = profile_to_json(LOCAL)
     assert profile_from_json({**data, "news": 1}) == LOCAL
-    for broken in ({}, {**data, "run_root": None}, {**data, "mounts": "x"}, {**data, "models": []}):
+    for broken in ({}, {**data, "run_root": None}, {**data, "mounts": "x"}, {**data, "models": []}, {**data, "require": "x"}):
         with pytest.raises(InputError, match="not a profile"):
             profile_from_json(broken)
 
@@ -102,6 +106,16 @@ def test_a_profile_of_a_later_version_stays_readable_but_not_a_broken_one() -> N
         ("path_prefix: bin\n", "not an absolute path"),
         ("network_interface: 'eth0; id'\n", "not a name"),
         ("transport: {type: ssh}\n", "ssh"),
+        ("container: {mounts: ['/a/../b:/c']}\n", r"climbs out of its folder by '\.\.'"),
+        ("container: {images: {x: ../y.sqsh}}\n", "climbs out"),
+        ("models: {org/name: /models/../x}\n", "climbs out"),
+        ("discovery: {etcd: ../etcd}\n", "climbs out"),
+        ('sbatch: {mem: "0\\n--wrap=x"}\n', r"oslo.yaml:5:15: .*U\+000A"),
+        ("slurm: {require: [nodes]}\n", "topologies of the matrix"),
+        ("slurm: {require: ['cpus per task']}\n", "long name in lower case"),
+        ("storage: {read_gib_s: fast}\n", "expected a number"),
+        ("storage: {read_gib_s: 0}\n", "expected more than 0"),
+        ("nodes: {machine: arm64}\n", "did you mean 'aarch64'|expected 'aarch64' or 'x86_64'"),
     ],
 )
 def test_what_a_profile_may_not_hold(extra: str, message: str) -> None:
@@ -198,9 +212,9 @@ def test_profiles_are_found_by_name_in_order(tmp_path: Path) -> None:
     for number, folder in enumerate(folders[1:]):
         Path(folder).mkdir(parents=True)
         Path(folder, "oslo.yaml").write_text(HEAD + f"account: a{number}\n")
-    assert resolve_profile("oslo", folders=folders, local=lambda: LOCAL).account == "a0"
-    assert resolve_profile(f"{folders[2]}/oslo.yaml", folders=(), local=lambda: LOCAL).account == "a1"
-    assert resolve_profile("local", folders=folders, local=lambda: LOCAL) is LOCAL
+    assert resolve_profile("oslo", folders=folders, local=lambda: LOCAL).profile.account == "a0"
+    assert resolve_profile(f"{folders[2]}/oslo.yaml", folders=(), local=lambda: LOCAL).profile.account == "a1"
+    assert resolve_profile("local", folders=folders, local=lambda: LOCAL).profile is LOCAL
     with pytest.raises(InputError, match="no cluster profile 'osol'") as caught:
         resolve_profile("osol", folders=folders, local=lambda: LOCAL)
     assert "did you mean 'oslo'?" in caught.value.hint

@@ -6,7 +6,7 @@ import pytest
 
 from recipegen.errors import InputError
 from recipegen.launch import LaunchMode, LaunchPlan
-from tests.support import agg_point, matrix_of, plan_one
+from tests.support import MINIMAL, agg_point, matrix_of, plan_one
 
 SPANNING, BY_NODE, ONE_NODE = LaunchMode.SPANNING, LaunchMode.NODE_LOCAL_DP, LaunchMode.ONE_NODE
 
@@ -62,13 +62,6 @@ def test_workers_of_one_node_have_ports_of_their_own() -> None:
     assert all("VLLM_PORT" in {var.name for var in process.env} for process in plan.processes)
 
 
-def test_idle_gpus_are_a_warning_with_a_place() -> None:
-    plan = plan_one(matrix_of(agg_point("1xTP1PP6")))
-    assert len(plan.warnings) == 1
-    assert str(plan.warnings[0]).startswith("matrix.yaml:14:")
-    assert "2 GPUs of its nodes stay idle" in plan.warnings[0].message
-
-
 @pytest.mark.parametrize(
     ("topology", "words"),
     [
@@ -76,8 +69,6 @@ def test_idle_gpus_are_a_warning_with_a_place() -> None:
         ("DP6", "DP6 is not a multiple of 4"),
         ("TP1PP5", "= 5 GPUs, which 2 nodes cannot share evenly"),
         ("TP7", "= 7 GPUs, which 2 nodes cannot share evenly"),
-        ("TP4DP32", "takes 32 nodes, but an NVLink domain of gb300-nvl72 has 18"),
-        ("19xTP4", "takes 19 nodes"),
     ],
 )
 def test_what_does_not_fit_is_an_error_with_a_place(topology: str, words: str) -> None:
@@ -85,4 +76,9 @@ def test_what_does_not_fit_is_an_error_with_a_place(topology: str, words: str) -
         plan_one(matrix_of(agg_point(topology)))
     (problem,) = caught.value.problems
     assert words in problem.message
-    assert (problem.source.line, problem.source.file) == (14, "matrix.yaml")
+    assert (problem.source.line, problem.source.file) == (MINIMAL.count("\n") + 1, "matrix.yaml")
+
+
+def test_a_point_larger_than_a_domain_asks_for_no_segment() -> None:
+    assert plan_one(matrix_of(agg_point("18xTP4"))).directives.segment == 18
+    assert plan_one(matrix_of(agg_point("19xTP4"))).directives.segment == 0

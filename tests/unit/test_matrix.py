@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 
-from recipegen.errors import InputError
+from recipegen.errors import InputError, Source
 from recipegen.matrix import parse_matrix
-from recipegen.model import Role
+from recipegen.model import Allowance, Benchmark, Matrix, Role
+from recipegen.plan_json import plan_document
 from tests.support import MINIMAL, agg_point, matrix_of, plan_one
 
 LINE = MINIMAL.count("\n") + 1
@@ -47,7 +51,8 @@ def test_a_point_s_word_wins_over_the_role_s_and_common_s() -> None:
     point = '{agg: {shape: TP8, args: {max_num_seqs: 50, stream-interval: null}, env: {A: null}}, concurrency: [1], time_limit: "1:00:00"}'
     role = plan_one(matrix_of(point, head=head)).roles[0].recipe
     assert (role.flag("max-num-seqs"), role.flag("max-num-batched-tokens"), role.flag("stream-interval")) == (50, 100, None)
-    assert [(v.name, v.value) for v in role.env] == [("B", "z")]
+    assert {v.name: v.value for v in role.env if len(v.name) == 1} == {"B": "z"}
+    assert "A" in role.unset_env
 
 
 def test_a_launcher_s_default_gives_way_to_the_recipe() -> None:
@@ -112,30 +117,6 @@ def test_unknown_keys_duplicates_and_old_yaml_come_at_once() -> None:
     assert len(found) == 3
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("name: tiny", 'name: "tiny\\nevil"'),
-        ("name: tiny", "name: ../../etc"),
-        ("name: tiny", "name: $(id)"),
-        ("image: vllm/vllm-openai:v0.28.0", "image: 'x; rm -rf /'"),
-        ("args: {kv-cache-dtype: fp8", "env: {'A;id': x}\n  args: {kv-cache-dtype: fp8"),
-        ("args: {kv-cache-dtype: fp8", "env: {NODE_RANK: '7'}\n  args: {kv-cache-dtype: fp8"),
-        ("args: {kv-cache-dtype: fp8", "env: {PATH: /tmp}\n  args: {kv-cache-dtype: fp8"),
-        ("args: {kv-cache-dtype: fp8", "env: {SLURM_JOB_ID: '7'}\n  args: {kv-cache-dtype: fp8"),
-        ("agg: TP8", "agg: TP\u0661"),
-        ('"1:00:00"', '"\u0661:00:00"'),
-        ("points:", "agg: {derive: {max-num-seqs: 0 - isl}}\npoints:"),
-        ("args: {kv-cache-dtype: fp8", "args: {'kv $(id)': fp8"),
-        ("version: 1.2.1", "version: 1.2.1, install: wheel, source: '-r /etc/passwd'"),
-        ("version: 1.2.1", "version: 1.2.1, install: wheel"),
-        ("version: 1.2.1", "version: 1.2.1, install: pip, source: x.whl"),
-    ],
-)
-def test_hostile_or_contradictory_values_are_refused(change: tuple[str, str]) -> None:
-    assert problems_of(matrix_of(agg_point("TP8")).replace(*change))
-
-
 def test_a_cache_type_of_unknown_size_asks_for_the_block_size() -> None:
     head = MINIMAL.replace("kv-cache-dtype: fp8", "kv-cache-dtype: nvfp4")
     pd = '{prefill: TP4, decode: TP8, concurrency: [1], time_limit: "1:00:00"}'
@@ -150,3 +131,82 @@ def test_expert_parallelism_by_role() -> None:
     plan = plan_one(matrix_of('{prefill: TP8, decode: TP8, concurrency: [1], time_limit: "1:00:00"}', head=head))
     assert {r.layout.role: r.recipe.topology.ep for r in plan.roles} == {Role.PREFILL: False, Role.DECODE: True}
     assert plan.recipe.point == "1xtp8-1xtep8-cc1"
+
+
+# -- benchmark, variants, allow ----------------------------------------------------------------------------------------
+
+
+def matrix_with(text: str) -> Matrix:
+    return parse_matrix(matrix_of(agg_point("TP8")) + text, "m")
+
+
+def said(benchmark: Benchmark) -> dict[str, Any]:
+    """Settings that are not None, without places."""
+    return {name: value for name, value in vars(benchmark).items() if value is not None and name not in {"places", "source"}}
+
+
+STUDY = {
+    "type": "sa-bench",
+    "endpoint": "/v1/chat/completions",
+    "backend": "dynamo",
+    "chat_template": True,
+    "prompts_per_concurrency": 8,
+    "warmup_per_concurrency": 1,
+    "request_rate": math.inf,
+    "random_range_ratio": 1.0,
+}
+
+
+def test_the_benchmark_left_out_is_the_study_s() -> None:
+    benchmark = matrix_with("").benchmark
+    assert said(benchmark) == STUDY
+    assert (benchmark.places, benchmark.source.file) == ({}, "")
+
+
+def test_what_a_benchmark_says_wins_over_its_type_s_defaults() -> None:
+    matrix = matrix_with("benchmark: {type: sa-bench, request_rate: 2, chat_template: false, tokenizer: null}\n")
+    assert said(matrix.benchmark) == STUDY | {"request_rate": 2.0, "chat_template": False}
+    line = LINE + 1
+    assert matrix.benchmark.places == {"request_rate": Source("m", line, 29), "chat_template": Source("m", line, 46)}
+    assert matrix.benchmark.source == Source("m", line, 19)
+
+
+def test_a_rate_without_limit_is_a_word() -> None:
+    assert matrix_with("benchmark: {type: aiperf, request_rate: inf}\n").benchmark.request_rate == math.inf
+    with pytest.raises(InputError, match="expected 'inf'"):
+        matrix_with("benchmark: {type: aiperf, request_rate: fast}\n")
+
+
+def test_a_variant_has_the_defaults_of_its_own_type() -> None:
+    (variant,) = matrix_with("variants: {accuracy: {benchmark: {type: gsm8k, repeat: 5}}}\n").variants
+    assert (variant.name, said(variant.benchmark)) == ("accuracy", {"type": "gsm8k", "repeat": 5})
+
+
+def test_the_plan_tells_the_benchmark_but_its_digest_does_not_follow_it() -> None:
+    text = matrix_of(agg_point("TP8"))
+    plain = plan_document(plan_one(text))
+    other = plan_document(plan_one(text + "benchmark: {type: gsm8k, num_threads: 64}\nvariants: {load: {benchmark: {type: aiperf}}}\n"))
+    assert plain["benchmark"] == STUDY | {"request_rate": "inf"}
+    assert other["benchmark"] == {"type": "gsm8k", "num_threads": 64}
+    assert other["variants"] == {"load": "aiperf"}
+    assert other["recipe_digest"] == plain["recipe_digest"]
+
+
+def test_allowances_are_kept_with_their_place() -> None:
+    matrix = matrix_with("allow:\n  - {rule: pd-tp-ratio, reason: measured so}\n  - {rule: x, reason: why, points: [1xtp8-agg-cc64]}\n")
+    assert matrix.allow == (
+        Allowance(rule="pd-tp-ratio", reason="measured so", source=Source("m", LINE + 2, 5)),
+        Allowance(rule="x", reason="why", points=("1xtp8-agg-cc64",), source=Source("m", LINE + 3, 5)),
+    )
+
+
+def test_an_allowance_for_a_point_that_cannot_be_read_is_not_a_second_problem() -> None:
+    (problem,) = problems_of(matrix_of(agg_point("TPX8")) + "allow: [{rule: x, reason: why, points: [1xtp8-agg-cc64]}]\n")
+    assert "is not a topology" in problem
+
+
+@pytest.mark.parametrize(
+    "entry", ["{rule: x}", "{rule: x, reason: ''}", "{rule: x, reason: '  '}", "{reason: y}", "{rule: x, reason: y, points: []}"]
+)
+def test_an_allowance_needs_a_rule_and_a_reason(entry: str) -> None:
+    assert problems_of(matrix_of(agg_point("TP8")) + f"allow: [{entry}]\n")

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipegen.catalogue import load_model
 from recipegen.model import Architecture, Attention
-from recipegen.sizing.block_size import CacheDtypes, natural_block_size
-
-QWEN = load_model("qwen3.8-2.4t-nvfp4").architecture
-assert QWEN is not None
-STUDY = CacheDtypes(kv="fp8", ssm="bfloat16")
+from recipegen.sizing.block_size import kernel_block_size, natural_block_size
+from recipegen.sizing.state import CacheDtypes, linear_state_bytes
+from tests.unit.sizing.models import DEEPSEEK, MAMBA2, NEMOTRON, QWEN, STUDY
 
 
 @pytest.mark.parametrize(
@@ -46,3 +45,41 @@ def test_a_page_holds_the_state_of_one_request(tp: int, mtp: int, asked: int | N
     assert block % step == 0
     assert block * token >= state
     assert block == step or (block - step) * token < state
+
+
+@pytest.mark.parametrize(
+    ("tp", "block", "large", "kernel"),
+    [
+        (4, 2176, True, 128),
+        (4, 2112, True, 64),
+        (8, 1088, True, 64),
+        (8, 1056, True, 32),
+        (8, 2176, False, 64),
+        (8, 4096, True, 1024),
+        (8, 24, True, 0),
+        (64, 2176, True, 64),  # one query head a GPU: no heads that share, no large pages
+    ],
+)
+def test_kernel_block_is_the_largest_that_divides(tp: int, block: int, large: bool, kernel: int) -> None:
+    assert kernel_block_size(QWEN, tp=tp, block=block, large_pages=large) == kernel
+
+
+def test_mla_kernels_take_32_or_64() -> None:
+    assert kernel_block_size(DEEPSEEK, tp=8, block=128, large_pages=True) == 64
+    assert kernel_block_size(DEEPSEEK, tp=8, block=32, large_pages=True) == 32
+    assert natural_block_size(DEEPSEEK, tp=8, mtp=0, dtypes=CacheDtypes()) == 32
+
+
+@given(tp=st.sampled_from([1, 2, 4, 8]), mtp=st.integers(0, 4), asked=st.one_of(st.none(), st.integers(1, 40).map(lambda n: 16 * n)))
+def test_a_hybrid_with_mla_aligns_to_128(tp: int, mtp: int, asked: int | None) -> None:
+    hybrid = replace(DEEPSEEK, linear=MAMBA2)
+    block = natural_block_size(hybrid, tp=tp, mtp=mtp, dtypes=CacheDtypes(), asked=asked)
+    step = max(asked or 16, 128)
+    assert block % step == 0
+    assert (block - step) * 1152 < linear_state_bytes(hybrid, MAMBA2, tp=tp, mtp=mtp, dtypes=CacheDtypes()) <= block * 1152
+
+
+def test_cache_mode_all_aligns_to_the_mamba_chunk_too() -> None:
+    none = natural_block_size(NEMOTRON, tp=8, mtp=0, dtypes=CacheDtypes())
+    assert natural_block_size(NEMOTRON, tp=8, mtp=0, dtypes=CacheDtypes(), cache_mode="all") == -(-none // 256) * 256
+    assert natural_block_size(NEMOTRON, tp=8, mtp=0, dtypes=CacheDtypes(), asked=48, cache_mode="all") % 768 == 0

@@ -1,0 +1,231 @@
+"""Rules over parallel sizes: what a model can be divided by, and what nodes and NVLink domains hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recipegen.checks.finding import Fault, Severity
+from recipegen.checks.rule import Rule, rule
+from recipegen.checks.views import PointView, RoleView
+from recipegen.launch import LaunchMode, WorkerLayout
+from recipegen.layout import idle_gpus
+from recipegen.model import Architecture, LinearAttention
+
+
+@rule("topology-heads", Severity.ERROR)
+def heads(view: RoleView) -> Iterator[Fault]:
+    """Attention heads do not divide by TP.
+
+    Every GPU of a TP group computes the same number of attention heads, so TP must divide the heads. KV heads are divided while
+    there are enough, and whole heads are replicated when TP exceeds them: one of the two numbers must divide the other. vLLM
+    raises "Total number of attention heads must be divisible by tensor parallel size" at start, with the nodes already taken.
+    Latent attention keeps one latent on every GPU and has no KV heads to divide.
+
+    Mend: a TP that divides both, usually a power of two.
+    Source: vLLM 0.26 to 0.29, `config/model.py` `verify_with_parallel_config` and the attention layers' own assertions.
+    """
+    if not (architecture := view.recipe.model.architecture):
+        return
+    attention, tp = architecture.attention, view.role.topology.tp
+    mend = f"take a TP of {_choices(attention.heads, attention.kv_heads)}"
+    if attention.heads % tp:
+        yield Fault(view.role.source, f"{_who(view)}: TP{tp} does not divide {attention.heads} attention heads; vLLM refuses to start", mend)
+    elif not attention.mla and attention.kv_heads % tp and tp % attention.kv_heads:
+        message = f"TP{tp} and {attention.kv_heads} KV heads: neither divides the other, so heads can be neither shared out nor replicated"
+        yield Fault(view.role.source, f"{_who(view)}: {message}; an assertion fails while the model is built", mend)
+
+
+@rule("topology-linear", Severity.ERROR)
+def linear_heads(view: RoleView) -> Iterator[Fault]:
+    """Heads of the linear-attention layers do not divide by TP.
+
+    The convolution and the state of a gated delta net are cut by key and value heads; vLLM divides both by TP and asserts that
+    nothing remains, in each worker process while the model is built. A Mamba 2 layer with a single group replicates it, so only
+    its heads must divide.
+
+    Mend: a TP that divides key heads and value heads.
+    Source: vLLM 0.26 to 0.29, `model_executor/layers/mamba/mamba_utils.py`.
+    """
+    architecture, tp = view.recipe.model.architecture, view.role.topology.tp
+    if not architecture or not architecture.linear:
+        return
+    if odd := [(name, count) for name, count in _divided(architecture.linear) if count % tp]:
+        heads = " and the ".join(f"{count} {name} heads" for name, count in odd)
+        message = f"{_who(view)}: TP{tp} does not divide the {heads} of the linear-attention layers; vLLM's assertion fails while the model is"
+        yield Fault(view.role.source, f"{message} built", f"take a TP that divides {' and '.join(str(count) for _, count in odd)}")
+
+
+@rule("topology-experts", Severity.ERROR)
+def experts(view: RoleView) -> Iterator[Fault]:
+    """More ranks than experts, or expert parallelism without experts.
+
+    Expert parallelism spreads whole experts over TP x DP ranks. A rank without an expert has no weights to load; a TP larger than
+    the number of experts is refused by vLLM, and so is expert parallelism of a model that has none. Each shows when the model is
+    built, in the job.
+
+    Mend: a smaller TP or DP, or no expert parallelism.
+    Source: vLLM 0.26 to 0.29, `config/model.py` `_verify_with_expert_parallelism`, `model_executor/layers/fused_moe`.
+    """
+    architecture, topology = view.recipe.model.architecture, view.role.topology
+    if not architecture:
+        return
+    if not architecture.moe:
+        if topology.ep:
+            message = f"{_who(view)}: {topology} asks for expert parallelism, but the model has no experts; vLLM refuses to start"
+            yield Fault(view.role.source, message, "leave EP out, or set expert_parallel: false")
+        return
+    count = architecture.moe.experts
+    if topology.tp > count:
+        yield Fault(view.role.source, f"{_who(view)}: TP{topology.tp} exceeds the {count} experts; vLLM refuses it", "take a smaller TP")
+    elif topology.ep_size > count:
+        message = f"{_who(view)}: EP{topology.ep_size} (TP{topology.tp} x DP{topology.dp}) exceeds the {count} experts"
+        yield Fault(view.role.source, f"{message}: ranks without an expert fail while the model is built", "take a smaller DP")
+
+
+@rule("topology-layers", Severity.ERROR)
+def layers(view: RoleView) -> Iterator[Fault]:
+    """More pipeline stages than layers.
+
+    A stage holds at least one layer; vLLM fails while it divides the layers, once the job runs.
+
+    Mend: a smaller PP.
+    Source: vLLM 0.26 to 0.29, `distributed/utils.py` `get_pp_indices`.
+    """
+    architecture, pp = view.recipe.model.architecture, view.role.topology.pp
+    if architecture and pp > (count := _layers(architecture)):
+        yield Fault(view.role.source, f"{_who(view)}: PP{pp} exceeds the model's {count} layers; a stage would be empty", "take a smaller PP")
+
+
+@rule("topology-domain", Severity.WARNING)
+def domain(view: RoleView) -> Iterator[Fault]:
+    """A TP or EP group reaches over the NVLink domain.
+
+    Every layer ends in a collective over the TP group, and with expert parallelism in an all-to-all over TP x DP. Where such a
+    group leaves the NVLink domain it falls back to the network between domains, and the NVLink all-to-all backends cannot start.
+    It shows as a failed communicator at start, or as a fraction of the expected speed.
+
+    Mend: a smaller TP or DP, or more workers instead.
+    Source: the hardware's data (`nodes_per_domain`).
+    """
+    hardware, topology = view.recipe.hardware, view.role.topology
+    for name, group in (("TP", topology.tp), ("EP", topology.ep_size)):
+        nodes = -(-group // hardware.gpus_per_node)
+        if nodes > hardware.nodes_per_domain:
+            message = f"{_who(view)}: the {name} group of {group} GPUs spans {nodes} nodes, an NVLink domain of {hardware.key} has"
+            mend = "take a smaller group, and more workers"
+            yield Fault(view.role.source, f"{message} {hardware.nodes_per_domain}; its collectives would cross domains", mend)
+            return
+
+
+@rule("topology-uneven-experts", Severity.NOTE)
+def uneven_experts(view: RoleView) -> Iterator[Fault]:
+    """Experts do not divide evenly over the EP ranks.
+
+    vLLM allows it: the first ranks get one expert more. Every all-to-all then waits for the ranks with more work, and weights
+    differ between GPUs.
+
+    Mend: none needed; a TP x DP that divides the experts is faster.
+    Source: vLLM 0.26 to 0.29, `model_executor/layers/fused_moe` `determine_expert_map`.
+    """
+    architecture, topology = view.recipe.model.architecture, view.role.topology
+    if not architecture or not architecture.moe or topology.ep_size > architecture.moe.experts:
+        return
+    count = architecture.moe.experts
+    if over := count % topology.ep_size:
+        message = f"{_who(view)}: {count} experts over EP{topology.ep_size}: {over} ranks hold one expert more than the others"
+        yield Fault(view.role.source, f"{message}, and every all-to-all waits for them", "a TP x DP that divides the experts is even")
+
+
+@rule("topology-idle-gpus", Severity.WARNING, covers=(6,))
+def idle(view: RoleView) -> Iterator[Fault]:
+    """GPUs of the role's nodes stay idle.
+
+    Nodes are taken whole, so what the workers leave over is paid for and counts in throughput per GPU. It shows in the bill, or
+    when a result is divided by the job's GPUs.
+
+    Mend: worker counts and sizes that fill nodes.
+    Source: the placement rule (`recipegen.layout`).
+    """
+    if view.layout and (count := idle_gpus(view.layout, view.recipe.hardware)):
+        whole = view.layout.nodes * view.recipe.hardware.gpus_per_node
+        message = f"{_who(view)}: {count} of the {whole} GPUs of its {view.layout.nodes} nodes stay idle, but are allocated and paid for"
+        yield Fault(view.role.source, message, "choose a worker count and a topology that fill the nodes")
+
+
+@rule("topology-segment", Severity.ERROR, covers=(53,))
+def segment(point: PointView) -> Iterator[Fault]:
+    """The point has more nodes than an NVLink domain.
+
+    KV blocks move from prefill to decode over NVLink, and Slurm guarantees nodes of one domain only as one segment. A segment
+    larger than the domain can never be placed: the job stays pending, or Slurm refuses it.
+
+    Mend: fewer workers or smaller topologies; two smaller points serve the same load.
+    Source: the hardware's data (`nodes_per_domain`); Slurm's `--segment`.
+    """
+    placed = [view.layout for view in point.roles if view.layout]
+    nodes, hardware = sum(layout.nodes for layout in placed), point.recipe.hardware
+    if nodes > hardware.nodes_per_domain:
+        shares = " + ".join(f"{layout.nodes} {layout.role.value}" for layout in placed)
+        message = f"point {point.recipe.point} takes {nodes} nodes ({shares}), but an NVLink domain of {hardware.key} has"
+        mend = "take fewer workers or smaller topologies"
+        yield Fault(point.recipe.source, f"{message} {hardware.nodes_per_domain}: it cannot be one segment and would never start", mend)
+
+
+@rule("topology-colocation", Severity.NOTE, covers=(52,))
+def colocation(point: PointView) -> Iterator[Fault]:
+    """Prefill and decode would fit on fewer nodes if they shared one.
+
+    Roles never share a node here: ports, containers and the count of instances are kept by node. Where both leave GPUs idle, the
+    point costs a node more than its GPUs need.
+
+    Mend: fill the nodes of each role, or accept the cost.
+    Source: the placement rule (`recipegen.layout`).
+    """
+    if not point.pair or not point.pair[0].layout or not point.pair[1].layout:
+        return
+    prefill, decode = point.pair[0].layout, point.pair[1].layout
+    gpus = point.recipe.hardware.gpus_per_node
+    if saved := max(_saved(prefill, decode, gpus), _saved(decode, prefill, gpus)):
+        message = f"point {point.recipe.point}: prefill and decode on shared nodes would need {prefill.nodes + decode.nodes - saved}"
+        mend = "choose worker counts that fill nodes, or accept the idle GPUs"
+        yield Fault(point.recipe.source, f"{message} of their {prefill.nodes + decode.nodes} nodes; roles never share a node here", mend)
+
+
+def _saved(host: WorkerLayout, guest: WorkerLayout, gpus: int) -> int:
+    """Nodes of `guest` that its workers would not need if they filled the idle GPUs of the nodes of `host`."""
+    if guest.mode is not LaunchMode.ONE_NODE:
+        return 0
+    busy = [min(host.workers_per_node, host.workers - node * host.workers_per_node) for node in range(host.nodes)]
+    if host.mode is not LaunchMode.ONE_NODE:
+        busy = [1] * host.nodes
+    fitting = sum((gpus - workers * host.gpus_per_process) // guest.gpus_per_process for workers in busy)
+    return guest.nodes - -(-max(0, guest.workers - fitting) // guest.workers_per_node)
+
+
+def _who(view: RoleView) -> str:
+    return f"point {view.recipe.point}, {view.role.role.value}"
+
+
+def _choices(heads: int, kv_heads: int) -> str:
+    """Sizes that divide the heads and go with the KV heads, up to 16 GPUs."""
+    fitting = [tp for tp in range(1, 17) if not heads % tp and not (kv_heads % tp and tp % kv_heads)]
+    return ", ".join(map(str, fitting))
+
+
+def _divided(linear: LinearAttention) -> Iterator[tuple[str, int]]:
+    if linear.kind != "mamba2" or linear.key_heads > 1:
+        yield "key", linear.key_heads
+    yield "value", linear.value_heads
+
+
+def _layers(architecture: Architecture) -> int:
+    """Layers that pipeline stages are cut from; mamba2 models may count their feed-forward blocks as layers of their own."""
+    linear = architecture.linear
+    mixers = architecture.attention.layers + (linear.layers if linear else 0)
+    if not linear or linear.kind != "mamba2":
+        return mixers
+    return mixers + architecture.mlp_layers + (architecture.moe.layers if architecture.moe else 0)
+
+
+ROLE_RULES: tuple[Rule[RoleView], ...] = (heads, linear_heads, experts, layers, domain, uneven_experts, idle)
+POINT_RULES: tuple[Rule[PointView], ...] = (segment, colocation)

@@ -1,0 +1,42 @@
+"""Findings on standard error, and the refusal that follows from errors: what render, plan and submit share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from recipegen.cli.table import printable
+from recipegen.errors import ChecksFailed, InputError, RecipegenError
+
+if TYPE_CHECKING:
+    from recipegen.checks.finding import Finding
+    from recipegen.pipeline import Checked
+
+_HINT = "`recipegen check --explain RULE` tells more of a rule in [brackets]"
+
+
+def show_findings(checked: Iterable[Checked]) -> None:
+    """Print errors and warnings; what the matrix allows, and notes, are for `check` alone."""
+    from recipegen.checks.finding import Severity
+
+    for finding in (f for one in checked for f in one.findings):
+        if finding.severity is not Severity.NOTE and not finding.allowed:
+            click.echo(printable(str(finding)), err=True)
+
+
+def refuse_errors(checked: Sequence[Checked], what: str) -> None:
+    """Print findings; raise InputError when an input could not be used, ChecksFailed when there are errors else."""
+    show_findings(checked)
+    if refusal := refusal_of(checked, what):
+        raise refusal
+
+
+def refusal_of(checked: Sequence[Checked], what: str) -> RecipegenError | None:
+    """The exception that stands for the errors found, `what` telling what comes of them."""
+    errors: list[Finding] = [finding for one in checked for finding in one.errors]
+    if not errors:
+        return None
+    message = f"{len(errors)} {'error' if len(errors) == 1 else 'errors'}: {what}"
+    return ChecksFailed(message, hint=_HINT) if all(one.usable for one in checked) else InputError(message, hint=_HINT)

@@ -1,0 +1,61 @@
+"""What is known of flags beyond an engine's own files: builds, successors, values that the engine replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from recipegen.yamlsource import parse_yaml
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replacement:
+    """A value (none: any; `suffix`: any with that end) that the engine takes and replaces, or means to drop.
+
+    `flag` may have dotted keys; `where` are keys of the same JSON argument that must have these values; `note` tells that it works.
+    """
+
+    flag: str
+    values: tuple[str, ...] = ()
+    suffix: str = ""
+    where: Mapping[str, str] = field(default_factory=dict)
+    message: str
+    mend: str
+    note: bool = False
+
+    def holds(self, value: object) -> bool:
+        """Whether the value is one of those meant."""
+        text = str(value)
+        if self.suffix:
+            return text.endswith(self.suffix)
+        return not self.values or text in self.values
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlagNotes:
+    """`builds`: a build and the release whose flags it takes; `instead`: a flag and its successor; `refused`: a flag and why it stops a worker."""
+
+    builds: Mapping[str, str]
+    instead: Mapping[str, str]
+    refused: Mapping[str, str]
+    replaced: tuple[Replacement, ...]
+
+
+@cache
+def flag_notes() -> FlagNotes:
+    """Read the shipped notes."""
+    text = (files("recipegen") / "data" / "engine_flags" / "builds.yaml").read_bytes()
+    data: Any = parse_yaml(text, "data/engine_flags/builds.yaml").data
+    return FlagNotes(
+        builds={str(build): str(version) for build, version in data["builds"].items()},
+        instead=data["instead"],
+        refused=data["refused"],
+        replaced=tuple(_replacement(raw) for raw in data["replaced"]),
+    )
+
+
+def _replacement(raw: Mapping[str, Any]) -> Replacement:
+    return Replacement(**{**raw, "values": tuple(map(str, raw.get("values", ())))})

@@ -1,0 +1,86 @@
+"""What the rules over time say: load time against deadlines, the engine's own timeout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from recipegen.checks.deadline_rules import CLUSTER_RULES, POINT_RULES
+from recipegen.checks.views import ClusterView
+from recipegen.clusters import parse_profile
+from recipegen.errors import Source
+from tests.unit.checks.views_for_tests import HEAD, POINT, head_with, points_of
+
+PROFILE = "schema: recipegen-cluster/v1\nname: oslo\nscheduler: slurm\nrun_root: /runs\n"
+LINE = HEAD.count("\n") + 1
+LIMIT = f"m:{LINE}:{POINT.index('time_limit') + 17}"
+"""Where the time limit of the point stands."""
+ENV = "env: {VLLM_SSM_CONV_STATE_LAYOUT: DS}"
+ENV_LINE = HEAD[: HEAD.index(ENV)].count("\n") + 1
+
+
+def say(profile: str = "", *, limit: str = "1:00:00", env: str = "", model: str = "qwen3.8-2.4t-nvfp4") -> list[str]:
+    head = head_with((ENV, ENV.replace("}", f", {env}}}"))) if env else HEAD
+    (view,) = points_of(head.replace("qwen3.8-2.4t-nvfp4", model) + f"  - {POINT.replace('1:00:00', limit)}\n")
+    cluster = ClusterView(point=view, profile=parse_profile(PROFILE + profile, "oslo.yaml"), profile_source=Source("oslo.yaml"))
+    findings = [f for rule in CLUSTER_RULES for f in rule.findings(cluster)] + [f for rule in POINT_RULES for f in rule.findings(view)]
+    return [f"{str(f.source).replace('matrix.yaml', 'm')} {f.severity.value} {f.rule}" for f in dict.fromkeys(findings)]
+
+
+READY = 'deadlines: {ready: "0:50:00", reserve: 60}\n'
+
+
+@pytest.mark.parametrize(
+    ("profile", "limit", "expected"),
+    [
+        (READY, "1:00:00", []),  # unmeasured: at most 545 s of 3000
+        (READY + "storage: {read_gib_s: 3}\n", "1:00:00", []),  # 449 s
+        (READY + "storage: {read_gib_s: 0.46}\n", "1:00:00", ["oslo.yaml warning deadline-load-margin"]),  # 2930 s of 3000
+        (READY + "storage: {read_gib_s: 0.44}\n", "1:00:00", ["oslo.yaml error deadline-load"]),  # 3063 s
+        (READY + "storage: {read_gib_s: 2}\n", "0:15:00", [f"{LIMIT} warning deadline-load-margin", f"{LIMIT} note deadline-limit"]),
+        (READY + "storage: {read_gib_s: 2}\n", "0:12:00", [f"{LIMIT} error deadline-load", f"{LIMIT} note deadline-limit"]),
+        (READY, "0:18:00", [f"{LIMIT} warning deadline-load-margin", f"{LIMIT} note deadline-limit"]),  # 545 s of 1020
+        (READY, "0:20:00", [f"{LIMIT} note deadline-limit"]),
+        (READY, "0:51:00", [f"{LIMIT} note deadline-limit"]),
+        (READY, "0:51:01", []),
+        ("deadlines: {ready: 60, reserve: 600}\n", "0:10:00", [f"{LIMIT} error deadline-reserve"]),
+        ("", "1:00:00", [f"{LIMIT} note deadline-limit"]),  # the default deadline of two hours
+    ],
+)
+def test_the_checkpoint_against_the_deadlines(profile: str, limit: str, expected: list[str]) -> None:
+    assert say(profile, limit=limit) == expected
+
+
+def test_the_message_shows_the_arithmetic() -> None:
+    (view,) = points_of(f"{HEAD}  - {POINT}\n")
+    profile = parse_profile(PROFILE + "storage: {read_gib_s: 0.25}\n", "oslo.yaml")
+    (finding,) = CLUSTER_RULES[0].findings(ClusterView(point=view, profile=profile, profile_source=Source("oslo.yaml")))
+    assert finding.message == "reading 1348 GiB at 0.25 GiB/s takes 5391 s, but the endpoint must be READY within 3540 s"
+
+
+SET = "note deadline-engine-owned"
+EARLY = "warning deadline-engine-timeout"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [("'3600'", [SET]), ("'3000'", [SET]), ("'2999'", [EARLY, SET]), ("'500'", [EARLY, SET]), ("1h", [EARLY, SET])],
+)
+def test_the_engine_s_own_timeout(seconds: str, expected: list[str]) -> None:
+    column = HEAD.splitlines()[ENV_LINE - 1].index("}") + len(", VLLM_ENGINE_READY_TIMEOUT_S: ") + 1
+    assert say(READY, env=f"VLLM_ENGINE_READY_TIMEOUT_S: {seconds}") == [f"m:{ENV_LINE}:{column} {what}" for what in expected]
+
+
+def test_the_engine_s_timeout_taken_back_is_vllm_s_own() -> None:
+    roles = [f"m:{LINE}:{POINT.index(shape) + 5}" for shape in ("1xTP2DP4", "1xTP4DP4")]
+    assert say(READY, env="VLLM_ENGINE_READY_TIMEOUT_S: null") == [f"{role} {EARLY}" for role in roles]
+
+
+def test_a_checkpoint_of_unknown_size_is_not_judged() -> None:
+    (view,) = points_of(f"{HEAD}  - {POINT}\n")
+    recipe = replace(view.recipe, model=replace(view.recipe.model, checkpoint_bytes=0))
+    view = replace(view, recipe=recipe)
+    profile = parse_profile(PROFILE + READY + "storage: {read_gib_s: 0.001}\n", "oslo.yaml")
+    cluster = ClusterView(point=view, profile=profile, profile_source=Source("oslo.yaml"))
+    assert [f for rule in CLUSTER_RULES for f in rule.findings(cluster)] == []
