@@ -19,7 +19,7 @@ Duration = Annotated[str, Field(pattern=r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[
 class Strict(BaseModel):
     """No unknown keys, no conversion between types."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 class WorkloadSchema(Strict):

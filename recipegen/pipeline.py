@@ -17,7 +17,6 @@ from recipegen.matrix import parse_matrix
 from recipegen.model import Matrix, Point, Recipe
 from recipegen.plan import make_plan
 from recipegen.recipe import make_recipe
-from recipegen.render import render_bundle
 from recipegen.sizing.role_sizes import size_role
 
 
@@ -120,4 +119,6 @@ def select_points(matrix: Matrix, names: Sequence[str]) -> list[Point]:
 
 def render_plans(plans: Sequence[LaunchPlan]) -> list[Bundle]:
     """Render plans, real or simulated."""
+    from recipegen.render import render_bundle
+
     return [render_bundle(plan) for plan in plans]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import statistics
 import subprocess
@@ -13,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from recipegen.pipeline import plan_matrix, render_plans
+from recipegen.pipeline import check_matrix, plan_matrix, render_plans
 from tests.support import LEAF, MINIMAL
 
 REPEATS = 5
@@ -21,10 +22,12 @@ CLI = [sys.executable, "-m", "recipegen"]
 
 
 def main() -> None:
+    gc.set_threshold(50_000)  # as the command line has it
     python = seconds_of([sys.executable, "-c", "pass"])
     print(f"bare python                      {python * 1000:7.0f} ms   1.0 x")
     for label, command in {
         "recipegen --help": [*CLI, "--help"],
+        "check of the leaf": [*CLI, "check", str(LEAF)],
         "render --check of the leaf": [*CLI, "render", "--check", str(LEAF)],
         "plan of the leaf": [*CLI, "plan", str(LEAF)],
         "status, no runs": [*CLI, "status"],
@@ -33,6 +36,7 @@ def main() -> None:
         print(f"{label:32} {spent * 1000:7.0f} ms {spent / python:5.1f} x")
     text = (LEAF / "matrix.yaml").read_bytes()
     plans = plan_matrix(text, "matrix.yaml")
+    print(f"check of eight, in process       {timed(lambda: check_matrix(text, 'matrix.yaml')) * 1000:7.1f} ms")
     print(f"plan of eight points, in process {timed(lambda: plan_matrix(text, 'matrix.yaml')) * 1000:7.1f} ms")
     print(f"render of eight, in process      {timed(lambda: render_plans(plans)) * 1000:7.1f} ms")
     linearity()
@@ -44,9 +48,9 @@ def linearity() -> None:
     base = None
     for count in (100, 1_000, 10_000):
         text = many_points(count)
-        per_point = timed(lambda text=text: plan_matrix(text, "matrix.yaml"), repeats=1) / count
+        per_point = timed(lambda text=text: check_matrix(text, "matrix.yaml"), repeats=1) / count
         base = base or per_point
-        print(f"plan of {count:6} points             {per_point * 1e6:7.0f} us a point {per_point / base:5.2f} x")
+        print(f"plan, sizes and checks of {count:6}  {per_point * 1e6:7.0f} us a point {per_point / base:5.2f} x")
 
 
 def many_points(count: int) -> bytes:

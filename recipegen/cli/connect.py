@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from recipegen.errors import InputError, RecipegenError
 from recipegen.lifecycle.clock import Clock, SystemClock
-from recipegen.lifecycle.states import Limits
-from recipegen.lifecycle.tracker import Tracker
 from recipegen.run_index import IndexEntry, RunIndex
 from recipegen.runs import RunRecord, read_run
-from recipegen.scheduler import Scheduler
-from recipegen.transport import Transport
+
+if TYPE_CHECKING:
+    from recipegen.lifecycle.states import Limits
+    from recipegen.lifecycle.tracker import Tracker
+    from recipegen.scheduler import Scheduler
+    from recipegen.transport import Transport
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Session:
 
     def track(self, runs: Sequence[RunRecord], machine: Machine, *, limits: Limits | None = None) -> Tracker:
         """Return what follows runs, and enters in the index the jobs that it finds again."""
+        from recipegen.lifecycle.tracker import Tracker  # the pure verbs never track
+
         return Tracker(runs, machine.transport, machine.scheduler, self.clock, limits=limits, on_job=self.index.update)
 
 
