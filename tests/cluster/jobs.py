@@ -40,7 +40,9 @@ def until(look: Callable[[], _T | None], *, what: str, timeout: float = 30.0, pa
 def small_leaf(folder: Path) -> Path:
     """A leaf of one point: a prefill and a decode worker of one node each."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "matrix.yaml").write_text(matrix_of('{prefill: 1xTP4, decode: 1xTP4, concurrency: [4], time_limit: "0:30:00"}'))
+    point = '{prefill: 1xTP4, decode: 1xTP4, concurrency: [4], time_limit: "0:30:00"}'
+    allow = "allow:\n  - {rule: capacity-weights, reason: mockers have no weights}\n"
+    (folder / "matrix.yaml").write_text(matrix_of(point) + allow)
     return folder
 
 
