@@ -9,7 +9,6 @@ from typing import Any
 from recipegen.errors import NOWHERE, Source
 from recipegen.model import Benchmark
 
-COMPLETIONS = "/v1/completions"
 CHAT = "/v1/chat/completions"
 
 _OWN: None = None

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 LOCAL = "local"
 """The name of the built-in profile."""
 _LISTS = ("mounts", "srun", "require")
+_MAPPINGS = ("sbatch", "images", "models", "environment")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterProfile:
-    """A cluster as data; docs/reference/cluster-profile.md explains every value."""
+    """A cluster as data; docs/reference/cluster-profile.md explains every value.
+
+    `places` tells where in its file each value stands, by the keys that lead to it there; of a mapping or a list, where its key does.
+    """
 
     name: str
     scheduler: str
@@ -51,10 +55,15 @@ class ClusterProfile:
     require: tuple[str, ...] = ()
     read_gib_s: float | None = None
     machine: str | None = None
+    places: Mapping[tuple[str | int, ...], Source] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("sbatch", "images", "models", "environment"):
+        for name in (*_MAPPINGS, "places"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def place(self, *path: str | int) -> Source | None:
+        """Return where the profile's file says something, else where it says what is around it; None where neither stands there."""
+        return next((self.places[path[:length]] for length in range(len(path), 0, -1) if path[:length] in self.places), None)
 
     def image(self, recipe_image: str) -> str:
         """Return what stands for the recipe's image on this cluster."""
@@ -98,10 +107,13 @@ def parse_profile(text: str | bytes, file: str) -> ClusterProfile:
     from recipegen.schema_errors import validate
     from recipegen.yamlsource import parse_yaml
 
-    return _profile(validate(parse_yaml(text, file), ClusterSchema))
+    document = parse_yaml(text, file)
+    data = validate(document, ClusterSchema)
+    nested = {path[:length] for path, _, _ in document.places() for length in range(1, len(path))}
+    return _profile(data, {path: key if path in nested else value for path, key, value in document.places()})
 
 
-def _profile(data: ClusterSchema) -> ClusterProfile:
+def _profile(data: ClusterSchema, places: Mapping[tuple[str | int, ...], Source]) -> ClusterProfile:
     return ClusterProfile(
         **data.model_dump(include={"name", "scheduler", "run_root", "account", "partition", "qos", "reservation", "models"}),
         **data.model_dump(include={"network_interface", "path_prefix", "nats", "port_offset", "frontend_host"}),
@@ -120,6 +132,7 @@ def _profile(data: ClusterSchema) -> ClusterProfile:
         require=tuple(data.slurm.require),
         read_gib_s=data.storage.read_gib_s,
         machine=data.nodes.machine,
+        places=places,
     )
 
 
@@ -188,16 +201,16 @@ def _gpu_options(profile: ClusterProfile, directives: Directives) -> list[str]:
 
 
 def profile_to_json(profile: ClusterProfile) -> dict[str, Any]:
-    """Return the profile as a JSON object."""
-    values = {item.name: getattr(profile, item.name) for item in fields(profile)}
+    """Return the profile as a JSON object, without the places in its file."""
+    values = {item.name: getattr(profile, item.name) for item in fields(profile) if item.name != "places"}
     return {name: dict(v) if isinstance(v, Mapping) else list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
 
 def profile_from_json(data: Mapping[str, Any], *, file: str = "run.json") -> ClusterProfile:
     """Return the profile that `profile_to_json` wrote; keys of a later version are ignored, so that a run stays readable."""
-    known = {item.name: data[item.name] for item in fields(ClusterProfile) if item.name in data}
+    known = {item.name: data[item.name] for item in fields(ClusterProfile) if item.name in data and item.name != "places"}
     texts = all(isinstance(known.get(name), str) for name in ("name", "scheduler", "run_root"))
-    maps = all(isinstance(known.get(name, {}), Mapping) for name in ("sbatch", "images", "models", "environment"))
+    maps = all(isinstance(known.get(name, {}), Mapping) for name in _MAPPINGS)
     lists = all(isinstance(known.get(name, []), (list, tuple)) for name in _LISTS)
     if not (texts and maps and lists):
         raise InputError([Problem(Source(file), "'cluster' is not a profile as recipegen writes it", rule="profile-record")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from recipegen.errors import Problem, Source
@@ -56,6 +57,20 @@ class Document:
     def key_source(self, *path: str | int) -> Source:
         """Return the place of the key that `path` ends with; as `source` where there is no such key."""
         return self.text.at(self._find(path)[0])
+
+    def places(self, *path: str | int) -> Iterator[tuple[tuple[str | int, ...], Source, Source]]:
+        """Yield what stands below `path`, by the steps from there: the place of its key (of a list's entry: its own) and of its value."""
+        node = self.root
+        for step in path:
+            if step not in node.steps:
+                return
+            node = node.steps[step][2]
+        yield from self._below(node, ())
+
+    def _below(self, node: Node, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Source, Source]]:
+        for step, (key, value, inner) in node.steps.items():
+            yield (*path, step), self.text.at(key), self.text.at(value)
+            yield from self._below(inner, (*path, step))
 
     def _find(self, path: tuple[str | int, ...]) -> tuple[int, int]:
         key, value, node = self.root.start, self.root.start, self.root

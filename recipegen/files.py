@@ -16,8 +16,11 @@ MOST_BYTES = 64 * 1024 * 1024
 def replace_file(path: Path, data: bytes, *, mode: int, sync: bool = False) -> None:
     """Write into a temporary file beside the target and rename: a reader sees the old or the new, and two writers leave one of both.
 
-    The folder must be there. With `sync` the bytes are on the disk before the name is.
+    The folder must be there. With `sync` the bytes are on the disk before the name is. An OSError where something other than a
+    regular file has the name: a device or a link would be gone.
     """
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OSError(errno.EEXIST, "Not a regular file", str(path))
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".new", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from recipegen.errors import near_match
+
 MAX_LENGTH = 200
 MAX_DEPTH = 20
 MAX_VALUE = 2**53
@@ -148,7 +150,8 @@ def _evaluate(node: _Node, values: Mapping[str, int]) -> Fraction:
         return Fraction(node.value)
     if isinstance(node, _Name):
         if node.name not in values:
-            raise FormulaError(f"unknown name '{node.name}'", node.offset)
+            near = near_match(node.name, values)
+            raise FormulaError(f"unknown name '{node.name}'" + (f"; {near}" if near else ""), node.offset)
         return Fraction(values[node.name])
     left, right = _evaluate(node.left, values), _evaluate(node.right, values)
     match node.op:

@@ -37,17 +37,29 @@ class Differences:
 
 
 def find_matrices(path: Path) -> list[Path]:
-    """Return the matrix files that PATH means: a file, a leaf folder, or a tree of them. InputError when there are none."""
+    """Return the matrix files that PATH means: a file, a leaf folder, or a tree of them. InputError when there are none.
+
+    What cannot be looked into is among them, so that it is not passed over in silence.
+    """
     with _explained(path):
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            found = sorted(p for p in path.rglob(MATRIX) if p.is_file())
+            found = sorted(_matrices_below(path))
             if not found:
                 raise InputError(f"{path}: no {MATRIX} in it or below it")
             return found
         if not stat.S_ISREG(mode):
             raise InputError(f"{path}: neither a file nor a folder")
     return [path]
+
+
+def _matrices_below(folder: Path) -> Iterator[Path]:
+    """Matrix files of a tree. A folder that cannot be looked into counts as if one lay in it: reading that tells why."""
+    closed: list[Path] = []
+    for root, _, names in os.walk(folder, onerror=lambda error: closed.append(Path(os.fsdecode(error.filename)))):
+        if MATRIX in names and (Path(root) / MATRIX).is_file():
+            yield Path(root) / MATRIX
+    yield from (path / MATRIX for path in closed)
 
 
 def read_matrix(path: Path) -> bytes:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recipegen.benchmarks import make_benchmark
-from recipegen.catalogue import load_hardware, load_model
+from recipegen.catalogue import hardware_keys, load_hardware, load_model, model_keys
 from recipegen.errors import NOWHERE, InputError, Problem, near_match
 from recipegen.job_variables import why_reserved
 from recipegen.model import (
     Allowance,
     Benchmark,
     Dynamo,
+    KeyPlace,
     Matrix,
     Point,
     Role,
@@ -23,18 +24,16 @@ from recipegen.model import (
     RoleShape,
     Runtime,
     Setting,
-    Topology,
     Value,
     Variant,
     Workload,
 )
-from recipegen.topology import NotationError, parse_shape, slug
+from recipegen.topology import NotationError, mixed_ep, parse_shape, point_name
 from recipegen.yamlsource import Document, parse_yaml, validate
 
 if TYPE_CHECKING:
     from recipegen.matrix_schema import BenchmarkSchema, MatrixSchema, PointSchema, SettingsSchema, ShapeSchema
 
-DEFAULT_MTP = 3
 MIN_TIME_LIMIT_S = 120
 
 _T = TypeVar("_T")
@@ -67,8 +66,8 @@ class _Builder:
 
     def build(self) -> Matrix:
         raw = self.raw
-        model = self._load(load_model, raw.model, "model")
-        hardware = self._load(load_hardware, raw.hardware, "hardware")
+        model = self._load(load_model, raw.model, "model", model_keys)
+        hardware = self._load(load_hardware, raw.hardware, "hardware", hardware_keys)
         common = self._settings(raw.common, ("common",))
         roles = {role: self._settings(getattr(raw, role.value), (role.value,)) for role in Role}
         shapes = [self._shapes(index, point) for index, point in enumerate(raw.points)]
@@ -100,14 +99,14 @@ class _Builder:
     def _key_problem(self, rule: str, path: _Path, message: str) -> None:
         self.problems.append(Problem(self.document.key_source(*path), message, rule=rule))
 
-    def _load(self, load: Callable[[str], _T], key: str, field: str) -> _T | None:
+    def _load(self, load: Callable[[str], _T], key: str, field: str, known: Callable[[], Iterable[str]]) -> _T | None:
         try:
             return load(key)
         except InputError as error:
             if error.problems:
                 self.problems.extend(error.problems)
             else:
-                self._problem(f"{field}-unknown", (field,), str(error), error.hint)
+                self._problem(f"{field}-unknown", (field,), f"no {field} is called '{key}'", error.hint or f"known: {', '.join(known())}")
             return None
 
     def _runtime(self) -> Runtime:
@@ -156,13 +155,14 @@ class _Builder:
         derive = self._section(raw.derive, (*path, "derive"), lambda _, text: text, canonical_flag)
         for setting in derive:
             if any(setting.name == other.name for other in args):
-                self.problems.append(Problem(setting.source, f"'{setting.name}' stands in args and in derive", rule="flag-twice"))
+                self.problems.append(Problem(setting.name_place, f"'{setting.name}' stands in args and in derive", rule="flag-twice"))
         for name, value in raw.env.items():
             if why := why_reserved(name):
                 self._key_problem("env-reserved", (*path, "env", name), f"'{name}' {why}")
             if bad := next((c for c in value or "" if unicodedata.category(c) == "Cc"), None):
                 self._problem("env-value", (*path, "env", name), f"the value holds a control character, U+{ord(bad):04X}; expected one line of text")
-        return RoleSettings(args=args, derive=derive, env=self._section(raw.env, (*path, "env"), lambda _, text: text, str))
+        env = self._section(raw.env, (*path, "env"), lambda _, text: text, str)
+        return RoleSettings(args=args, derive=derive, env=env, source=self.document.key_source(*path))
 
     def _section(
         self,
@@ -176,7 +176,13 @@ class _Builder:
             name = canonical(key)
             if name in found:
                 self._key_problem("flag-twice", (*path, key), f"'{key}' and an earlier key are the same flag '{name}'")
-            found[name] = Setting(name=name, value=read((*path, key), value), source=self.document.source(*path, key))
+            found[name] = Setting(
+                name=name,
+                value=read((*path, key), value),
+                source=self.document.source(*path, key),
+                key_source=self.document.key_source(*path, key),
+                places=tuple(KeyPlace(*place) for place in self.document.places(*path, key)),
+            )
         return tuple(found.values())
 
     def _value(self, path: _Path, value: Any) -> Value | None:  # noqa: ANN401 - whatever YAML holds
@@ -217,7 +223,7 @@ class _Builder:
         return switch if isinstance(switch, bool) else bool(getattr(switch, role.value))
 
     def _named_points(self, shapes: list[tuple[RoleShape, ...]]) -> tuple[Point, ...]:
-        both = _mixed_ep(topology for point in shapes for topology in (s.topology for s in point))
+        both = mixed_ep(topology for point in shapes for topology in (s.topology for s in point))
         points: dict[str, Point] = {}
         for index, (raw, point_shapes) in enumerate(zip(self.raw.points, shapes, strict=True)):
             concurrency = self._concurrency(index, raw)
@@ -225,7 +231,7 @@ class _Builder:
             if not point_shapes:
                 continue
             point = Point(
-                name=_point_name(point_shapes, raw.mtp, concurrency, both),
+                name=point_name(point_shapes, raw.mtp, concurrency, both),
                 shapes=point_shapes,
                 mtp=raw.mtp,
                 concurrency=concurrency,
@@ -277,22 +283,6 @@ def merge_settings(*layers: RoleSettings) -> RoleSettings:
             derive[setting.name] = setting
         env |= {setting.name: setting for setting in layer.env}
     return RoleSettings(args=tuple(args.values()), env=tuple(env.values()), derive=tuple(derive.values()))
-
-
-def _mixed_ep(topologies: Iterable[Topology]) -> frozenset[tuple[int, int]]:
-    """Sizes (TP, PP) without data parallelism that occur both with and without EP."""
-    seen = {(t.tp, t.pp, t.ep) for t in topologies if t.dp == 1}
-    return frozenset((tp, pp) for tp, pp, ep in seen if ep and (tp, pp, False) in seen)
-
-
-def _point_name(shapes: tuple[RoleShape, ...], mtp: int, concurrency: tuple[int, ...], mixed: frozenset[tuple[int, int]]) -> str:
-    parts = [f"{s.workers}x{slug(s.topology, mark_ep=(s.topology.tp, s.topology.pp) in mixed)}" for s in shapes]
-    if shapes[0].role is Role.AGG:
-        parts.append("agg")
-    if mtp:
-        parts.append("mtp" if mtp == DEFAULT_MTP else f"mtp{mtp}")
-    ends = concurrency if len(concurrency) == 1 else (concurrency[0], concurrency[-1])
-    return "-".join([*parts, "cc" + "-".join(map(str, ends))])
 
 
 def parse_duration(text: str) -> int:

@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationError, ValidatorFunctionWrapHandler
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_wrap_validator_function
+
+
+@dataclass(frozen=True)
+class Matching:
+    """A text that matches a pattern; one that does not is refused by what was expected, in words, instead of the pattern."""
+
+    pattern: str
+    wanted: str
+    most: int = 1000
+
+    def __get_pydantic_core_schema__(self, source: object, make: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_wrap_validator_function(self._check, {**make(source), "pattern": self.pattern, "max_length": self.most})
+
+    def _check(self, value: object, match: ValidatorFunctionWrapHandler) -> object:
+        try:
+            return match(value)
+        except ValidationError as error:
+            if all(found["type"] == "string_pattern_mismatch" for found in error.errors()):
+                raise PydanticCustomError("string_pattern_mismatch", "expected {wanted}", {"wanted": self.wanted}) from None
+            raise
+
 
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Size = Annotated[int, Field(ge=0, le=10_000_000)]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
-EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
-FlagName = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\+?$", max_length=100)]
+Name = Annotated[str, Matching(r"^[a-z0-9][a-z0-9._-]*$", "lower-case letters, digits and . _ -, a letter or digit first", most=100)]
+EnvName = Annotated[str, Matching(r"^[A-Za-z_][A-Za-z0-9_]*$", "the name of a variable: letters, digits and _", most=100)]
+FlagName = Annotated[
+    str, Matching(r"^[a-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\+?$", "a flag without dashes in front, such as max-num-seqs", most=100)
+]
 Multiple = Annotated[float, Field(gt=0, le=1_000_000)]
-PathText = Annotated[str, Field(pattern=r"^[A-Za-z0-9._/][A-Za-z0-9._/+@=-]*$", max_length=300)]
-Duration = Annotated[str, Field(pattern=r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$")]
+PathText = Annotated[str, Matching(r"^[A-Za-z0-9._/][A-Za-z0-9._/+@=-]*$", "a path or a hub id: letters, digits and . _ / + @ = -", most=300)]
+Duration = Annotated[str, Matching(r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$", "H:MM:SS or D-HH:MM:SS")]
+
+PythonClass = Annotated[str, Matching(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$", "a class such as package.module.Class", most=200)]
+WheelOrGit = Annotated[str, Matching(r"^[^\s'\"$`\\;-][^\s'\"$`\\;]*$", "a wheel or a git URL, without blanks, quotes, $ and ;", most=300)]
 
 
 class Strict(BaseModel):
@@ -33,16 +62,16 @@ class WorkloadSchema(Strict):
 class DynamoSchema(Strict):
     """Which Dynamo and how it gets into the container; `source` is the wheel or the git URL."""
 
-    version: Annotated[str, Field(pattern=r"^[0-9][0-9A-Za-z.+!-]*$", max_length=60)]
+    version: Annotated[str, Matching(r"^[0-9][0-9A-Za-z.+!-]*$", "a version such as 1.2.1, without the v", most=60)]
     install: Literal["present", "pip", "wheel", "git"] = "present"
-    source: Annotated[str, Field(pattern=r"^[^\s'\"$`\\;-][^\s'\"$`\\;]*$", max_length=300)] | None = None
+    source: WheelOrGit | None = None
 
 
 class RuntimeSchema(Strict):
     """Pins of the software."""
 
-    image: Annotated[str, Field(pattern=r"^[A-Za-z0-9./][A-Za-z0-9._/:@#+-]*$", max_length=300)]
-    vllm: Annotated[str, Field(pattern=r"^[0-9][0-9A-Za-z.+!-]*$", max_length=80)]
+    image: Annotated[str, Matching(r"^[A-Za-z0-9./][A-Za-z0-9._/:@#+-]*$", "an image: letters, digits and . _ / : @ # + -", most=300)]
+    vllm: Annotated[str, Matching(r"^[0-9][0-9A-Za-z.+!-]*$", "a version such as 0.28.0, without the v", most=80)]
     dynamo: DynamoSchema
 
 
@@ -94,8 +123,8 @@ class BenchmarkSchema(Strict):
     request_rate: Literal["inf"] | Multiple | None = None
     random_range_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
     tokenizer: PathText | None = None
-    tokenizer_class: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$", max_length=200)] | None = None
-    dataset: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", max_length=200)] | None = None
+    tokenizer_class: PythonClass | None = None
+    dataset: Annotated[str, Matching(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", "the name of a dataset: letters, digits and . _ / -", most=200)] | None = None
     dataset_path: PathText | None = None
     reuse_connections: bool | None = None
     trace_file: PathText | None = None
@@ -124,7 +153,7 @@ class AllowanceSchema(Strict):
     """A rule that may be broken, and why; by all points unless some are named."""
 
     rule: Name
-    reason: Annotated[str, Field(pattern=r"\S", max_length=500)]
+    reason: Annotated[str, Matching(r"\S", "a reason", most=500)]
     points: Annotated[list[str], Field(min_length=1, max_length=20_000)] | None = None
 
 
@@ -159,12 +188,14 @@ class MlaSchema(Strict):
 
 
 class AttentionSchema(Strict):
-    """Full-attention layers."""
+    """Attention layers; `sliding_layers` of them look back over `window` tokens only (0: not known)."""
 
     layers: Count
     heads: Count
     kv_heads: Count
     head_dim: Count
+    sliding_layers: Size = 0
+    window: Size = 0
     output_gate: bool = False
     mla: MlaSchema | None = None
 
@@ -212,9 +243,9 @@ class ArchitectureSchema(Strict):
 class ModelSchema(Strict):
     """A file of data/models/."""
 
-    repo: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9._-]+$")]
-    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-    served_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
+    repo: Annotated[str, Matching(r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9._-]+$", "a repository of the hub, ORG/NAME")]
+    revision: Annotated[str, Matching(r"^[0-9a-f]{40}$", "40 hex digits: the commit")]
+    served_name: Annotated[str, Matching(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", "a name that clients ask for: letters, digits and . _ / -")]
     checkpoint_bytes: Annotated[int, Field(ge=0, le=1 << 50)] = 0
     architecture: ArchitectureSchema | None = None
 
@@ -226,4 +257,38 @@ class HardwareSchema(Strict):
     nodes_per_domain: Count
     gpu_memory_gib: Annotated[float, Field(ge=0, le=10_000)] = 0.0
     machine: Literal["aarch64", "x86_64", ""] = ""
+    compute_capability: Annotated[str, Matching(r"^([0-9]{1,2}\.[0-9])?$", "a compute capability such as 10.3")] = ""
     multi_node_env: dict[EnvName, str] = {}
+
+
+Release = Annotated[str, Matching(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$", "a release such as 0.28.0, without the v", most=40)]
+
+
+class RuleSpanSchema(Strict):
+    """The releases that have a rule: from one on, up to and with another."""
+
+    since: Release
+    until: Release = ""
+
+
+class NamedBuildSchema(Strict):
+    """A build that is no release: whose rules it has, and which later ones."""
+
+    release: Release
+    ahead: list[Name] = []
+
+
+class DevelopmentSchema(NamedBuildSchema):
+    """Builds of main by the commits since a tag."""
+
+    tag: Annotated[str, Matching(r"^[0-9][0-9A-Za-z.]*$", "a tag such as 0.28.0, without the v", most=60)]
+    commits: Count
+
+
+class BuildsSchema(Strict):
+    """The file data/builds.yaml."""
+
+    newest: Release
+    rules: dict[Name, RuleSpanSchema]
+    builds: dict[str, NamedBuildSchema]
+    development: list[DevelopmentSchema] = []

@@ -82,12 +82,17 @@ class Mla:
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """A model's full-attention layers; `output_gate` doubles the query projection."""
+    """A model's attention layers; `output_gate` doubles the query projection.
+
+    `sliding_layers` of them look back over the last `window` tokens only; a window of 0 is not known.
+    """
 
     layers: int
     heads: int
     kv_heads: int
     head_dim: int
+    sliding_layers: int = 0
+    window: int = 0
     output_gate: bool = False
     mla: Mla | None = None
 
@@ -123,7 +128,10 @@ class Moe:
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """The numbers of a model's `config.json` that sizing needs; sizes of 0 are not known, and what needs them is not said."""
+    """The numbers of a model's `config.json` that sizing needs; sizes of 0 are not known, and what needs them is not said.
+
+    `mtp_layers` of 0 says that there are none.
+    """
 
     dtype: str = "bfloat16"
     hidden_size: int = 0
@@ -154,7 +162,8 @@ class ModelSpec:
 class HardwareSpec:
     """A machine type as data: its nodes, its NVLink domain, and the environment that workers across nodes need there.
 
-    `gpu_memory_gib` is what an engine sees of one GPU (0: not known), `machine` the nodes' architecture as `uname -m` prints it.
+    `gpu_memory_gib` is what an engine sees of one GPU (0: not known), `machine` the nodes' architecture as `uname -m` prints it,
+    `compute_capability` the GPUs' as CUDA counts it, such as `10.3` (empty: not known).
     """
 
     key: str
@@ -162,6 +171,7 @@ class HardwareSpec:
     nodes_per_domain: int
     gpu_memory_gib: float = 0
     machine: str = ""
+    compute_capability: str = ""
     multi_node_env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -201,22 +211,50 @@ class Runtime:
     vllm_source: Source = NOWHERE
 
 
+@dataclass(frozen=True)
+class KeyPlace:
+    """Where a key of a JSON argument, written as a mapping, and its value stand; `path` are the keys that lead to it."""
+
+    path: tuple[str | int, ...]
+    key: Source
+    value: Source
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One `args`, `env` or `derive` entry as the author wrote it; `None` removes an inherited one."""
+    """One `args`, `env` or `derive` entry as the author wrote it; `None` removes an inherited one.
+
+    `source` is the place of the value, `key_source` that of the name; `places` those within a value that is a mapping.
+    """
 
     name: str
     value: Value | None
     source: Source
+    key_source: Source = NOWHERE
+    places: tuple[KeyPlace, ...] = ()
+
+    @property
+    def name_place(self) -> Source:
+        """Where the name stands, or the value where that is not known."""
+        return self.key_source if self.key_source.file else self.source
+
+    def place_of(self, path: tuple[str | int, ...], *, key: bool = False) -> Source:
+        """Where the value at `path` within a mapping stands, or its key; the nearest that is known above it else."""
+        for length in range(len(path), 0, -1):
+            for place in self.places:
+                if place.path == path[:length]:
+                    return place.key if key else place.value
+        return self.source
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoleSettings:
-    """What the author set for a role: engine flags, environment, and flags given by a formula."""
+    """What the author set for a role: engine flags, environment, and flags given by a formula; and where that begins."""
 
     args: tuple[Setting, ...] = ()
     env: tuple[Setting, ...] = ()
     derive: tuple[Setting, ...] = ()
+    source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from recipegen.checks.finding import Finding, Severity
 from recipegen.checks.run import Cluster, finding_of, run_rules
 from recipegen.checks.views import PointView, RoleView
 from recipegen.engine import Engine
-from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.engines import REAL, choose_engine
-from recipegen.errors import InputError, Problem, Source, near_match
-from recipegen.launch import Bundle, LaunchPlan
+from recipegen.errors import NOWHERE, InputError, Problem, Source, near_match
+from recipegen.launch import Bundle, LaunchPlan, RolePlan
 from recipegen.matrix import parse_matrix
-from recipegen.model import Matrix, Point, Recipe
+from recipegen.model import Matrix, Point, Recipe, RoleRecipe
 from recipegen.plan import make_plan
 from recipegen.recipe import make_recipe
 from recipegen.sizing.role_sizes import size_role
@@ -38,31 +37,44 @@ class Checked:
         return tuple(f for f in self.findings if f.severity is Severity.ERROR and not f.allowed)
 
 
-def check_matrix(text: bytes, file: str, *, points: Sequence[str] = (), simulate: bool = False, cluster: Cluster | None = None) -> Checked:
-    """Plan the named points, or all, and run every rule over them. InputError for the name of a point that there is not."""
+def check_matrix(
+    text: bytes,
+    file: str,
+    *,
+    points: Sequence[str] = (),
+    simulate: bool = False,
+    cluster: Cluster | None = None,
+    time_limit_s: int | None = None,
+) -> Checked:
+    """Plan the named points, or all, and run every rule over them; `time_limit_s` is judged instead of the points' own.
+
+    InputError for the name of a point that there is not.
+    """
     try:
         matrix = parse_matrix(text, file)
     except InputError as error:
         if not error.problems:
             raise
         return Checked(findings=tuple(finding_of(problem) for problem in error.problems), usable=False)
-    return check_points(matrix, select_points(matrix, points), simulate=simulate, cluster=cluster)
+    return check_points(matrix, select_points(matrix, points), simulate=simulate, cluster=cluster, time_limit_s=time_limit_s)
 
 
-def check_points(matrix: Matrix, chosen: Sequence[Point], *, simulate: bool = False, cluster: Cluster | None = None) -> Checked:
+def check_points(
+    matrix: Matrix, chosen: Sequence[Point], *, simulate: bool = False, cluster: Cluster | None = None, time_limit_s: int | None = None
+) -> Checked:
     """Plan these points of a matrix, and run every rule over them."""
-    catalogue = REAL.catalogue(matrix.runtime)
-    line = _Line(matrix, choose_engine(simulate=simulate), catalogue)
+    line = _Line(matrix, choose_engine(simulate=simulate), cluster, time_limit_s)
     views = tuple(view for point in chosen for view in line.follow(point))
-    findings = run_rules(matrix, views, catalogue, problems=line.problems, cluster=cluster)
+    findings = run_rules(matrix, views, line.catalogue, problems=line.problems, cluster=cluster)
     return Checked(points=views, plans=tuple(line.plans), findings=findings, usable=not line.problems)
 
 
 class _Line:
     """Takes points to recipe, plan and view, and collects what stops them."""
 
-    def __init__(self, matrix: Matrix, engine: Engine, catalogue: FlagCatalogue) -> None:
-        self.matrix, self.engine, self.catalogue = matrix, engine, catalogue
+    def __init__(self, matrix: Matrix, engine: Engine, cluster: Cluster | None, time_limit_s: int | None) -> None:
+        self.matrix, self.engine, self.cluster, self.time_limit_s = matrix, engine, cluster, time_limit_s
+        self.catalogue = REAL.catalogue(matrix.runtime)
         self.plans: list[LaunchPlan] = []
         self.problems: list[Problem] = []
 
@@ -72,7 +84,10 @@ class _Line:
         except InputError as error:
             self.problems += error.problems
             return
-        yield self._view(recipe, self._plan(recipe))
+        plan = self._plan(recipe)
+        judged = recipe if self.time_limit_s is None else replace(recipe, time_limit_s=self.time_limit_s)
+        placed = plan.roles if plan else [None for _ in recipe.roles]
+        yield PointView(recipe=judged, roles=tuple(self._view(judged, role, own) for role, own in zip(judged.roles, placed, strict=True)))
 
     def _plan(self, recipe: Recipe) -> LaunchPlan | None:
         try:
@@ -83,13 +98,23 @@ class _Line:
         self.plans.append(plan)
         return plan
 
-    def _view(self, recipe: Recipe, plan: LaunchPlan | None) -> PointView:
-        layouts = [role.layout for role in plan.roles] if plan else [None for _ in recipe.roles]
-        roles = (
-            RoleView(recipe=recipe, role=role, layout=layout, sizes=size_role(recipe, role), catalogue=self.catalogue)
-            for role, layout in zip(recipe.roles, layouts, strict=True)
+    def _view(self, recipe: Recipe, role: RoleRecipe, placed: RolePlan | None) -> RoleView:
+        return RoleView(
+            recipe=recipe,
+            role=role,
+            layout=placed.layout if placed else None,
+            sizes=size_role(recipe, role),
+            catalogue=self.catalogue,
+            site_env=self._site_env(placed) if placed and self.cluster else {},
+            site_source=self.cluster.source if self.cluster else NOWHERE,
+            args_source=self.matrix.common.source,
         )
-        return PointView(recipe=recipe, roles=tuple(roles))
+
+    def _site_env(self, placed: RolePlan) -> Mapping[str, str]:
+        """What the profile gives every process, without what the launcher sets over it."""
+        launcher = {var.name for var in placed.command.env if var.launcher}
+        environment = self.cluster.profile.environment if self.cluster else {}
+        return {name: value for name, value in environment.items() if name not in launcher}
 
 
 def plan_matrix(text: bytes, file: str, *, points: Sequence[str] = (), simulate: bool = False) -> list[LaunchPlan]:

@@ -42,7 +42,7 @@ def resolve_profile(cluster: str, *, folders: Sequence[str], local: Callable[[],
     profile = load_profile(found)
     if profile.name != cluster:
         message = f"the profile calls itself '{profile.name}'; expected '{cluster}', as its file is called"
-        raise InputError([Problem(Source(found), message, rule="profile-name")])
+        raise InputError([Problem(profile.place("name") or Source(found), message, rule="profile-name")])
     return FoundProfile(profile, Source(found))
 
 

@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from recipegen.engine import Engine
+from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.errors import InputError, Problem
 from recipegen.formula import FormulaError, parse_formula
 from recipegen.matrix import merge_settings
 from recipegen.model import EnvVar, Flag, Matrix, Point, Recipe, RoleRecipe, RoleShape, Setting
-from recipegen.sizing.role_sizes import cache_dtypes, own_block_size, unknown_dtype
+from recipegen.sizing.role_sizes import block_inputs, own_block_size, shared_block_size, unknown_dtype
 
 
 def make_recipe(matrix: Matrix, point: Point, engine: Engine) -> Recipe:
     """Resolve one point; raise InputError with every problem of its settings."""
     problems: list[Problem] = []
     roles = tuple(_make_role(matrix, point, shape, engine, problems) for shape in point.shapes)
-    roles = _with_block_size(matrix, point, roles, problems)
+    roles = _with_block_size(matrix, point, roles, engine, problems)
     if problems:
         raise InputError(problems)
     return Recipe(
@@ -75,7 +76,7 @@ def _refused(settings: tuple[Setting, ...], point: Point, engine: Engine) -> lis
     for setting in settings:
         head = setting.name.partition(".")[0]
         if head in owned:
-            problems.append(Problem(setting.source, f"'{setting.name}' cannot be set here: {owned[head]}", rule="flag-owned"))
+            problems.append(Problem(setting.name_place, f"'{setting.name}' cannot be set here: {owned[head]}", rule="flag-owned"))
         elif point.mtp and head == "speculative-config":
             message = f"'{setting.name}' and `mtp: {point.mtp}` of point {point.name} both decide on speculation"
             problems.append(Problem(setting.source, message, rule="speculation-twice"))
@@ -85,16 +86,23 @@ def _refused(settings: tuple[Setting, ...], point: Point, engine: Engine) -> lis
 def _derive(matrix: Matrix, point: Point, shape: RoleShape, derive: tuple[Setting, ...], flags: dict[str, Flag]) -> list[Problem]:
     """Add the derived flags, in the order written: a formula may use names derived before it. Return what is wrong with them."""
     values = _names(matrix, point, shape)
+    own = (*(s.name for s in derive), *(f.name for f in flags.values() if f.source.file and "." not in f.name))
+    told = sorted({*values, *map(_variable, own)})
+    failed: set[str] = set()
     values |= {_variable(f.name): f.value for f in flags.values() if isinstance(f.value, int) and not isinstance(f.value, bool)}
     problems = []
     for setting in derive:
         try:
             formula = parse_formula(str(setting.value))
+            if failed & formula.names.keys():
+                failed.add(_variable(setting.name))
+                continue  # it rests on one that is complained of already
             value = formula.evaluate(values)
             if value < 0:
                 raise FormulaError(f"'{formula.show(values)}' gives {value}; a size cannot be negative")
         except FormulaError as error:
-            known = f"; known here: {', '.join(sorted(values))}" if "unknown name" in str(error) else ""
+            known = f"; known here: {', '.join(name for name in told if name in values)}" if "unknown name" in str(error) else ""
+            failed.add(_variable(setting.name))
             problems.append(Problem(setting.source, f"'{setting.name}' of point {point.name}: {error}{known}", rule="formula"))
             continue
         values[_variable(setting.name)] = value
@@ -121,25 +129,34 @@ def _variable(flag: str) -> str:
     return flag.replace("-", "_")
 
 
-def _with_block_size(matrix: Matrix, point: Point, roles: tuple[RoleRecipe, ...], problems: list[Problem]) -> tuple[RoleRecipe, ...]:
+def _with_block_size(
+    matrix: Matrix, point: Point, roles: tuple[RoleRecipe, ...], engine: Engine, problems: list[Problem]
+) -> tuple[RoleRecipe, ...]:
     """Set `block-size` on both sides of a hybrid model when their natural sizes differ.
 
-    NIXL compares kernel blocks at the handshake and refuses what does not divide; equal blocks are always safe, and only the larger
-    of the two is possible for both.
+    NIXL compares kernel blocks at the handshake and refuses what does not divide; equal blocks are always safe, and the larger of
+    the two is the smallest that both can take.
     """
     architecture = matrix.model.architecture
     if architecture is None or architecture.linear is None or len(roles) == 1 or any(role.flag("block-size") is not None for role in roles):
         return roles
-    if len({(role.topology.tp, cache_dtypes(role)) for role in roles}) == 1:
+    if len({block_inputs(architecture, role, mtp=point.mtp) for role in roles}) == 1:
         return roles  # whatever it is, it is the same on both sides
-    for role in roles:
-        if unknown := unknown_dtype(role):
-            message = f"point {point.name}, {role.role.value}: no block size is known for a cache of type '{unknown}'"
+    if unknown := next((found for role in roles if (found := unknown_dtype(role))), ""):
+        if _is_cache_dtype(unknown, engine.catalogue(matrix.runtime)):
+            message = f"point {point.name}: no block size is known for a cache of type '{unknown}'"
             problems.append(Problem(point.source, message, "set block-size on both sides", "block-size-unknown"))
-            return roles
+        return roles
     sizes = {role.role: own_block_size(architecture, role, mtp=point.mtp) for role in roles}
     if len(set(sizes.values())) == 1:
         return roles
     note = ", ".join(f"{role.value} alone: {size}" for role, size in sizes.items()) + "; NIXL needs one for both"
-    flag = Flag(name="block-size", value=max(sizes.values()), derivation=note, source=point.source)
+    block = shared_block_size(architecture, roles, mtp=point.mtp)
+    flag = Flag(name="block-size", value=block, derivation=note, source=point.source)
     return tuple(replace(role, flags=_sorted({f.name: f for f in (*role.flags, flag)})) for role in roles)
+
+
+def _is_cache_dtype(name: str, catalogue: FlagCatalogue) -> bool:
+    """Whether the engine takes it; of what it does not, the rules on flags speak."""
+    uses = (catalogue.find(flag) for flag in ("kv-cache-dtype", "mamba-cache-dtype", "mamba-ssm-cache-dtype"))
+    return any(use is not None and name in use.spec.choices for use in uses)

@@ -43,7 +43,7 @@ _LIMITS = {  # and for a value of the right kind
     "finite_number": "a finite number",
     "string_too_short": "a string of {min_length} or more characters",
     "string_too_long": "a string of {max_length} or fewer characters",
-    "string_pattern_mismatch": "a string that matches {pattern}",
+    "string_pattern_mismatch": "{wanted}",
     "too_short": "{min_length} or more entries",
     "too_long": "{max_length} or fewer entries",
 }
@@ -194,9 +194,8 @@ def _wanted(error: _Error) -> str:
         return str(error.context["expected"])
     if error.kind == "union_tag_invalid":
         return _one_of(str(error.context["expected_tags"]).split(", "))
-    return _KINDS.get(error.kind) or _LIMITS.get(error.kind, "").format(
-        **{k: f"{v:g}" if isinstance(v, float) else v for k, v in error.context.items()}
-    )
+    shown = {k: f"{v:g}" if isinstance(v, float) else v for k, v in error.context.items()}
+    return _KINDS.get(error.kind) or _LIMITS.get(error.kind, "").format(**{"wanted": "a string of another form", **shown})
 
 
 def _found(error: _Error) -> str:

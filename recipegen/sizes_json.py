@@ -33,6 +33,8 @@ def sizes_document(sizes: RoleSizes) -> dict[str, Any]:
         },
         "fits": _room(sizes.room),
         "fits_low": _room(sizes.room_low),
+        "fits_high": _room(sizes.room_high),
+        "not_sized": list(sizes.unsized),
     }
 
 

@@ -1,14 +1,16 @@
-"""The field's notation for parallel sizes: `TP2DP4`, `TEP8`, `DEP16`, `2xTP1PP6`, `TP8+EP`."""
+"""The field's notation for parallel sizes, `TP2DP4`, `TEP8`, `DEP16`, `2xTP1PP6`, `TP8+EP`, and the names that points get from them."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from recipegen.model import Topology
+from recipegen.model import Role, RoleShape, Topology
 
 MAX_SIZE = 4096
+DEFAULT_MTP = 3
+"""The depth of speculation that a point's name does not count."""
 _COUNT = re.compile(r"(?P<count>\d+)[x\u00d7]", re.IGNORECASE | re.ASCII)
 _EP = re.compile(r"\+EP(?P<size>\d*)$", re.IGNORECASE | re.ASCII)
 _TOKEN = re.compile(r"(?P<kind>[A-Z]+)(?P<size>\d+)", re.ASCII)
@@ -51,6 +53,23 @@ def slug(topology: Topology, *, mark_ep: bool = False) -> str:
     return "".join(shown) or f"tp{topology.tp}"
 
 
+def mixed_ep(topologies: Iterable[Topology]) -> frozenset[tuple[int, int]]:
+    """Sizes (TP, PP) without data parallelism that occur both with and without EP."""
+    seen = {(t.tp, t.pp, t.ep) for t in topologies if t.dp == 1}
+    return frozenset((tp, pp) for tp, pp, ep in seen if ep and (tp, pp, False) in seen)
+
+
+def point_name(shapes: tuple[RoleShape, ...], mtp: int, concurrency: tuple[int, ...], mixed: frozenset[tuple[int, int]]) -> str:
+    """Return a point's name, which follows from its content; `mixed` are the sizes whose EP has to be told."""
+    parts = [f"{s.workers}x{slug(s.topology, mark_ep=(s.topology.tp, s.topology.pp) in mixed)}" for s in shapes]
+    if shapes[0].role is Role.AGG:
+        parts.append("agg")
+    if mtp:
+        parts.append("mtp" if mtp == DEFAULT_MTP else f"mtp{mtp}")
+    ends = concurrency if len(concurrency) == 1 else (concurrency[0], concurrency[-1])
+    return "-".join([*parts, "cc" + "-".join(map(str, ends))])
+
+
 def _sizes(body: str, text: str) -> tuple[dict[str, int], bool]:
     sizes: dict[str, int] = {}
     explicit = False
@@ -74,13 +93,15 @@ def _sizes(body: str, text: str) -> tuple[dict[str, int], bool]:
 
 def _unknown(text: str, body: str) -> str:
     fixed, free = "", list(_AXES)
-    for match in _TOKEN.finditer(body):
+    sizes, plus, _ = body.partition("+")
+    for match in _TOKEN.finditer(sizes):
         word = max(free, key=_likeness(match["kind"]), default="")
         if not word:
             break
         free = [other for other in free if _AXES[other] != _AXES[word]]
         fixed += word + match["size"]
-    hint = f"; did you mean '{fixed}'?" if fixed and fixed != body else ""
+    fixed += "+EP" if fixed and (plus or _EP.search(text.strip())) else ""
+    hint = f"; did you mean '{fixed}'?" if fixed and fixed != text.strip().upper() else ""
     return f"'{text}' is not a topology such as TP2DP4, TEP8, DEP16, TP1PP6 or TP8+EP{hint}"
 
 

@@ -8,12 +8,10 @@ from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import RoleView
 from recipegen.model import Role
-from recipegen.role_flags import draft_tokens, json_keys, switch, whole_number
-from recipegen.sizing.engine_settings import graph_settings
-from recipegen.sizing.graphs import NONE
-
-TEMPLATE_TOKENS = 64
-"""What a chat template adds to a prompt at most, as a rule: role marks and a short system prompt."""
+from recipegen.role_flags import draft_tokens, json_keys, size, switch
+from recipegen.sizing.engine_settings import TEMPLATE_TOKENS, Captures, asked_captures, batch_limits, graph_settings
+from recipegen.sizing.graphs import NONE, PIECEWISE, GraphSettings, largest_listed
+from recipegen.sizing.role_sizes import asked_requests
 
 
 @rule("capacity-model-len", Severity.ERROR)
@@ -72,7 +70,7 @@ def batched_tokens(view: RoleView) -> Iterator[Fault]:
     Source: vLLM 0.26 to 0.29, `config/scheduler.py`.
     """
     role = view.role
-    tokens, seqs = whole_number(role, "max-num-batched-tokens"), whole_number(role, "max-num-seqs")
+    tokens, seqs = size(role, "max-num-batched-tokens"), size(role, "max-num-seqs")
     if tokens is None:
         return
     source, who, length = view.at("max-num-batched-tokens"), role.role.value, view.recipe.workload.max_model_len
@@ -86,19 +84,20 @@ def batched_tokens(view: RoleView) -> Iterator[Fault]:
 
 @rule("capacity-step-tokens", Severity.WARNING)
 def step_tokens(view: RoleView) -> Iterator[Fault]:
-    """A step cannot hold the tokens of all sequences with speculation.
+    """A step cannot hold the tokens of all requests that are asked for, with speculation.
 
-    Each sequence verifies 1 + MTP tokens in a step. Where `max-num-batched-tokens` is below `max-num-seqs` x (1 + MTP), some
-    sequences sit out each step at full load.
+    Each sequence verifies 1 + MTP tokens in a step. Where `max-num-batched-tokens` is below what the requests of a rank need, at most
+    `max-num-seqs` of them, x (1 + MTP), some sit out each step at full load.
 
     Mend: `max-num-batched-tokens` of at least `max-num-seqs` x (1 + MTP).
     Source: vLLM 0.26 to 0.29, `v1/core/sched/scheduler.py`; the published study adds 16.
     """
-    tokens, needed = whole_number(view.role, "max-num-batched-tokens"), _largest_batch(view)
-    seqs = whole_number(view.role, "max-num-seqs") or 0
+    tokens, needed = size(view.role, "max-num-batched-tokens"), _full_batch(view)
+    seqs, draft = batch_limits(view.recipe, view.role)[0], 1 + draft_tokens(view.recipe, view.role)
     if _decodes(view) and tokens is not None and seqs <= tokens < needed:
-        message = f"{_who(view)}: a step takes {tokens} tokens, and max-num-seqs {seqs} x {1 + draft_tokens(view.recipe, view.role)} are {needed}"
-        yield Fault(view.at("max-num-batched-tokens"), f"{message}; sequences sit out steps at full load", f"set it to {needed} or more")
+        message = f"{_who(view)}: a step takes {tokens} tokens, and {needed // draft} requests x {draft} are {needed}"
+        mend = f"set it to {seqs * draft} or more"
+        yield Fault(view.at("max-num-batched-tokens"), f"{message}; sequences sit out steps at full load", mend)
 
 
 @rule("capacity-batch", Severity.WARNING)
@@ -110,7 +109,7 @@ def batch(view: RoleView) -> Iterator[Fault]:
     Mend: `max-num-seqs` of the concurrency by rank, and a few more for uneven routing (the published study adds 16).
     Source: vLLM 0.26 to 0.29, `v1/core/sched/scheduler.py`; the published study.
     """
-    seqs = whole_number(view.role, "max-num-seqs")
+    seqs = size(view.role, "max-num-seqs")
     if _decodes(view) and view.sizes and seqs is not None and seqs < view.sizes.asked:
         asked = view.sizes.asked
         message = f"point {view.recipe.point}, {_who(view)}: max-num-seqs {seqs} is less than the {asked} requests asked of each rank"
@@ -119,39 +118,42 @@ def batch(view: RoleView) -> Iterator[Fault]:
 
 @rule("capacity-graphs", Severity.WARNING)
 def graphs(view: RoleView) -> Iterator[Fault]:
-    """Full decode batches are larger than the largest captured graph.
+    """The decode batch that is asked for is larger than the largest captured graph.
 
-    A decode step of `max-num-seqs` sequences has `max-num-seqs` x (1 + MTP) tokens; what exceeds the largest captured size runs
-    without a graph, and launch overhead then rules the time of a token. It shows as a step in latency at high concurrency.
+    A decode step of the requests of a rank, at most `max-num-seqs` of them, has 1 + MTP tokens for each; what exceeds the largest
+    captured size runs without a graph, and launch overhead then rules the time of a token. It shows as a step in latency at high
+    concurrency.
 
     Mend: `max-cudagraph-capture-size` of `max-num-seqs` x (1 + MTP).
     Source: vLLM 0.26 to 0.29, `config/vllm.py` `_set_cudagraph_sizes`; the published study's rule.
     """
-    limit, needed = _captured(view), _largest_batch(view)
-    tokens = whole_number(view.role, "max-num-batched-tokens")
-    needed = needed if tokens is None else min(needed, tokens)
-    if _decodes(view) and limit is not None and limit < needed:
-        message = f"{_who(view)}: graphs are captured up to {limit} tokens, and a full batch has {needed}"
+    limit, (seqs, tokens) = _captured(view), batch_limits(view.recipe, view.role)
+    asked = _full_batch(view)
+    needed = min(asked, tokens)
+    if _decodes(view) and limit is not None and limit < needed and not _refused(view):
+        has = f"has {asked}" + (f", of which a step takes {tokens}" if tokens < asked else "")
+        message = f"{_who(view)}: graphs are captured up to {limit} tokens, and the batch that is asked for {has}"
         source = view.at("max-cudagraph-capture-size", "cudagraph-capture-sizes", "max-num-seqs")
-        yield Fault(source, f"{message}; batches above {limit} run without a graph", f"set max-cudagraph-capture-size to {needed}")
+        mend = f"set max-cudagraph-capture-size to {min(tokens, seqs * (1 + draft_tokens(view.recipe, view.role)))}"
+        yield Fault(source, f"{message}; batches above {limit} run without a graph", mend)
 
 
 @rule("capacity-capture-list", Severity.ERROR)
 def capture_list(view: RoleView) -> Iterator[Fault]:
-    """The list of capture sizes and their maximum contradict each other.
+    """Nothing can be captured of what is asked, or the list of capture sizes and their maximum contradict each other.
 
-    vLLM takes both only when they agree: "customized max_cudagraph_capture_size should be consistent with the max value of
-    cudagraph_capture_sizes". It shows at start. Sizes above `max-num-batched-tokens` are dropped first.
+    A maximum below 1 and an empty list are refused when the configuration is made. List and maximum are taken together only when
+    they agree: "customized max_cudagraph_capture_size should be consistent with the max value of cudagraph_capture_sizes"; sizes
+    above `max-num-batched-tokens` are dropped first. With speculation, sizes of full decode graphs are rounded up to multiples of
+    1 + MTP, and where none is left within the largest, "No valid cudagraph sizes after rounding" comes after the load.
 
-    Mend: one of the two.
-    Source: vLLM 0.26 to 0.29, `config/vllm.py` `_set_cudagraph_sizes`.
+    Mend: one of the two, and room for one request; `enforce-eager` or `cudagraph_mode: NONE` for no graphs at all.
+    Source: vLLM 0.26 to 0.29, `config/vllm.py` `_set_cudagraph_sizes`, `config/compilation.py` `adjust_cudagraph_sizes_for_spec_decode`.
     """
-    asked = graph_settings(view.recipe, view.role, draft=draft_tokens(view.recipe, view.role))
-    most, kept = asked.capture, [size for size in asked.sizes if size <= asked.max_num_batched_tokens]
-    if most is not None and kept and max(kept) != most:
-        message = f"{_who(view)}: max-cudagraph-capture-size is {most}, but the largest of cudagraph-capture-sizes is {max(kept)}"
+    if found := _refused(view):
+        why, mend = found
         source = view.at("max-cudagraph-capture-size", "cudagraph-capture-sizes", "compilation-config")
-        yield Fault(source, f"{message}; vLLM refuses to start", "leave one of the two out")
+        yield Fault(source, f"{_who(view)}: {why}", mend)
 
 
 @rule("capacity-capture-cut", Severity.WARNING)
@@ -164,10 +166,34 @@ def capture_cut(view: RoleView) -> Iterator[Fault]:
     Source: vLLM 0.26 to 0.29, `config/vllm.py` `_set_cudagraph_sizes`.
     """
     most = graph_settings(view.recipe, view.role, draft=0).capture
-    tokens = whole_number(view.role, "max-num-batched-tokens")
+    tokens = size(view.role, "max-num-batched-tokens")
     if most is not None and tokens is not None and most > tokens:
         message = f"{_who(view)}: max-cudagraph-capture-size {most} exceeds max-num-batched-tokens {tokens}; vLLM cuts it to that"
         yield Fault(view.at("max-cudagraph-capture-size", "compilation-config"), message, f"set it to {tokens}, or allow larger steps")
+
+
+def _refused(view: RoleView) -> tuple[str, str] | None:
+    """Why vLLM refuses the captures that a role asks for, and the mend; None where it takes them, or captures nothing."""
+    settings, asked = graph_settings(view.recipe, view.role, draft=draft_tokens(view.recipe, view.role)), asked_captures(view.role)
+    return None if settings.mode == NONE else _at_fault(settings, asked)
+
+
+def _at_fault(settings: GraphSettings, asked: Captures) -> tuple[str, str] | None:
+    most, listed, tokens = asked.most, asked.sizes, settings.max_num_batched_tokens
+    no_graphs = "or write cudagraph_mode: NONE for no graphs"
+    if most is not None and most < 1:
+        return f"max-cudagraph-capture-size {most} captures nothing; vLLM refuses to start", f"set it to 1 or more, {no_graphs}"
+    if listed == ():
+        return "the list of cudagraph-capture-sizes is empty; vLLM refuses to start", f"name sizes, or leave the list out, {no_graphs}"
+    kept = [own for own in listed or () if own <= tokens]
+    if most is not None and listed is not None and max(kept, default=0) != most:
+        lists = f"the largest of cudagraph-capture-sizes is {max(kept)}" if kept else f"of cudagraph-capture-sizes none is within {tokens}"
+        return f"max-cudagraph-capture-size is {most}, but {lists}; vLLM refuses to start", "leave one of the two out"
+    query, top = 1 + settings.draft, largest_listed(settings)
+    if (most is not None or listed is not None) and settings.mode != PIECEWISE and 0 < top < query:
+        why = f"the largest graph has {top} tokens, and a request with speculation {query}: no size is left to capture"
+        return f"{why}; vLLM refuses after the load", f"capture {query} tokens or more, {no_graphs}"
+    return None
 
 
 def _who(view: RoleView) -> str:
@@ -178,9 +204,10 @@ def _decodes(view: RoleView) -> bool:
     return view.role.role is not Role.PREFILL
 
 
-def _largest_batch(view: RoleView) -> int:
-    """Tokens of a decode step of all sequences; 0 where `max-num-seqs` is vLLM's own."""
-    return (whole_number(view.role, "max-num-seqs") or 0) * (1 + draft_tokens(view.recipe, view.role))
+def _full_batch(view: RoleView) -> int:
+    """Tokens of a decode step of all requests that are asked of a rank and that it takes at once."""
+    asked, seqs = asked_requests(view.recipe, view.role), batch_limits(view.recipe, view.role)[0]
+    return min(asked, seqs) * (1 + draft_tokens(view.recipe, view.role))
 
 
 def _captured(view: RoleView) -> int | None:
@@ -188,9 +215,11 @@ def _captured(view: RoleView) -> int | None:
     asked = graph_settings(view.recipe, view.role, draft=draft_tokens(view.recipe, view.role))
     if asked.mode == NONE:
         return None
-    if asked.capture is not None or asked.sizes:
-        return asked.capture if asked.capture is not None else max(asked.sizes)
-    return view.sizes.graphs.sizes[-1] if view.sizes and view.sizes.graphs.sizes else None
+    if asked.capture is not None:
+        return asked.capture
+    if asked.sizes:
+        return largest_listed(asked) or None
+    return view.sizes.graphs.largest or None if view.sizes else None
 
 
 ROLE_RULES: tuple[Rule[RoleView], ...] = (

@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from recipegen.checks import capacity_batch_rules, capacity_state_rules
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import RoleView
+from recipegen.errors import Source
 from recipegen.model import Role
-from recipegen.role_flags import number, whole_number
-from recipegen.sizing.sizes import Budget, CacheSizes
+from recipegen.role_flags import size
+from recipegen.sizing.engine_settings import batch_limits, memory_share
+from recipegen.sizing.sizes import RoleSizes
 
-GIB = 2**30
 CONTEXT_GIB = 3.13
 """The largest CUDA context that the published study measured (TP4DP4 on GB300); it stands outside the engine's share."""
 GRAPH_OVERSHOOT_GIB = 2.34
 """By how much captured graphs exceeded vLLM's estimate at most in the same study: 9.90 GiB against 7.56."""
 HIGH_UTILIZATION = 0.95
 """Where the GPU's memory is not known: the highest value that public recipes run with."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Memory:
-    """The budget and the cache of a role whose sizes are known."""
-
-    budget: Budget
-    cache: CacheSizes
-    engine_gib: float
-
-    @property
-    def weights_fit(self) -> bool:
-        return self.budget.weights.low <= self.engine_gib
-
-    def blocks(self, gib: float) -> int:
-        return max(0, int(gib * GIB // self.cache.block_bytes))
-
-    def requests(self, gib: float) -> int:
-        return self.blocks(gib) // self.cache.blocks_per_request
-
-    @property
-    def request_gib(self) -> float:
-        return self.cache.request_mib / 1024
 
 
 @rule("capacity-weights", Severity.ERROR)
@@ -57,10 +34,13 @@ def weights(view: RoleView) -> Iterator[Fault]:
     """
     if not view.sizes or not (budget := view.sizes.budget):
         return
-    share = budget.total_gib * budget.utilization
-    if budget.weights.low > share:
+    share, low, mend = budget.engine_gib, budget.weights.low, "take a larger TP or, with EP, a larger DP"
+    if budget.given and low + budget.kv.low > budget.total_gib >= low:
+        message = f"{_who(view)}: {budget.weights.best:.1f} GiB of weights and the {budget.kv.best:.1f} GiB of KV cache that {budget.given} asks"
+        yield Fault(view.at(budget.given), f"{message} exceed {budget.total_gib:.1f} GiB of a GPU; start-up runs out of memory", "ask for less")
+    elif low > (budget.total_gib if budget.given else share):
         message = f"{_who(view)}: {budget.weights.best:.1f} GiB of weights on each GPU exceed {share:.1f} GiB ({budget.total_gib:.1f} x"
-        yield Fault(view.role.source, f"{message} {budget.utilization:g}); the load fails", "take a larger TP or, with EP, a larger DP")
+        yield Fault(view.role.source, f"{message} {budget.utilization:g}); the load fails", mend)
 
 
 @rule("capacity-one-request", Severity.ERROR)
@@ -74,41 +54,46 @@ def one_request(view: RoleView) -> Iterator[Fault]:
     Mend: more GPUs a worker, a shorter `max_model_len`, or smaller batches; measured rows make the estimate narrow.
     Source: vLLM 0.26 to 0.29, `v1/core/kv_cache_utils.py`.
     """
-    memory = _memory(view)
-    if not memory or not memory.weights_fit:
+    sizes = _judged(view)
+    if not sizes or not sizes.cache or not sizes.room or not sizes.room_high:
         return
-    kv, tokens = memory.budget.kv, view.recipe.workload.max_model_len
-    message = f"{_who(view)}: a request of {tokens} tokens takes {memory.request_gib:.2f} GiB of each GPU, and the KV cache has"
-    if not memory.requests(kv.high):
-        yield Fault(view.role.source, f"{message} {max(0.0, kv.high):.2f} at most; vLLM refuses to start after the load", _MORE_ROOM)
-    elif not memory.requests(kv.best):
-        text = f"{message} {max(0.0, kv.best):.2f} by the best estimate; vLLM would refuse to start after the load"
+    need, tokens = sizes.cache.request_mib / 1024, view.recipe.workload.max_model_len
+    message = f"{_who(view)}: a request of {tokens} tokens takes {need:.2f} GiB of each GPU, and the KV cache has"
+    if sizes.room_high.concurrency < 1:
+        most = f"{max(0.0, sizes.room_high.kv_gib):.2f}{'' if _is_exact(sizes) else ' at most'}"
+        yield Fault(view.role.source, f"{message} {most}; vLLM refuses to start after the load", _MORE_ROOM)
+    elif sizes.room.concurrency < 1:
+        text = f"{message} {max(0.0, sizes.room.kv_gib):.2f} by the best estimate; vLLM would refuse to start after the load"
         yield Fault(view.role.source, text, _MORE_ROOM, Severity.WARNING)
 
 
-@rule("capacity-requests", Severity.ERROR)
+@rule("capacity-requests", Severity.WARNING)
 def requests(view: RoleView) -> Iterator[Fault]:
     """The KV cache does not hold the concurrency that is asked for.
 
-    Requests beyond the room wait or are preempted: the point runs, and reports figures of another concurrency than the one it is
-    named for. An error where the upper end of the estimate is too small; a warning where the best estimate or the lower end is. For
-    roles that decode; prefill queues by design.
+    Counted are requests of the workload's own length, ISL + OSL and 64 tokens for a chat template; a larger `max_model_len` costs
+    them nothing. Requests beyond the room wait or are preempted: the point runs, and reports figures of another concurrency than
+    the one it is named for, which a measurement of saturation may want. Judged by the upper end of the estimate, the best, and the
+    lower end, and said so; without measured rows there is an upper end only. For roles that decode; prefill queues by design.
 
     Mend: more decode ranks, a lower concurrency, or less state a request (no MTP, a smaller cache dtype).
-    Source: vLLM 0.26 to 0.29, `v1/core/kv_cache_utils.py` `get_max_concurrency_for_kv_cache_config`; the published study.
+    Source: vLLM 0.26 to 0.29, `v1/core/kv_cache_utils.py` `get_num_blocks`, `v1/core/block_pool.py`; the published study.
     """
-    memory = None if view.role.role is Role.PREFILL else _memory(view)
-    if not memory or not view.sizes or not (most := memory.requests(memory.budget.kv.high)):
+    sizes = None if view.role.role is Role.PREFILL else _judged(view)
+    if not sizes or not sizes.room or not sizes.room_low or not sizes.room_high or sizes.room_high.concurrency < 1:
         return
-    asked, room, low = view.sizes.asked, view.sizes.room, view.sizes.room_low
-    if most < asked:
-        yield Fault(view.role.source, f"{_asked(view, most)} at most; the others wait or are preempted", _MORE_REQUESTS)
-    elif room and room.requests < asked:
-        text = f"{_asked(view, room.requests)} by the best estimate; the others would wait or be preempted"
-        yield Fault(view.role.source, text, _MORE_REQUESTS, Severity.WARNING)
-    elif room and low and low.requests < asked:
-        text = f"{_asked(view, room.requests)} by the best estimate, but only {low.requests} surely; the others would wait or be preempted"
-        yield Fault(view.role.source, text, _MORE_REQUESTS, Severity.WARNING)
+    low, best, most = (room.workload_requests for room in (sizes.room_low, sizes.room, sizes.room_high))
+    if most < sizes.asked:
+        how = "" if _is_exact(sizes) else " at most"
+        yield Fault(view.role.source, f"{_asked(view, sizes, most)}{how}; the others wait or are preempted", _MORE_REQUESTS)
+    elif sizes.budget and sizes.budget.kv.bound:
+        return
+    elif best < sizes.asked:
+        text = f"{_asked(view, sizes, best)} by the best estimate; the others would wait or be preempted"
+        yield Fault(view.role.source, text, _MORE_REQUESTS)
+    elif low < sizes.asked:
+        text = f"{_asked(view, sizes, best)} by the best estimate, but only {low} surely; the others would wait or be preempted"
+        yield Fault(view.role.source, text, _MORE_REQUESTS)
 
 
 @rule("capacity-state-blocks", Severity.ERROR)
@@ -116,18 +101,51 @@ def state_blocks(view: RoleView) -> Iterator[Fault]:
     """Full CUDA graphs of a hybrid model need a cache block for each sequence.
 
     They are captured with every sequence of the largest batch holding a state. vLLM refuses: "max_num_seqs exceeds available Mamba
-    cache blocks", at the end of start-up. Judged by the upper end of the estimate.
+    cache blocks", at the end of start-up. Judged by the upper end of the estimate, and by vLLM's default where `max-num-seqs` is
+    not set.
 
     Mend: a smaller `max-num-seqs`, or more room.
     Source: vLLM 0.26 to 0.29, `v1/worker/gpu_model_runner.py`.
     """
-    memory, seqs = _memory(view), whole_number(view.role, "max-num-seqs")
-    if not memory or not seqs or not memory.cache.linear_groups or not view.sizes or "FULL" not in view.sizes.graphs.mode.upper():
+    sizes = _judged(view)
+    if not sizes or not sizes.room_high or not sizes.cache or not sizes.cache.linear_groups or "FULL" not in sizes.graphs.mode.upper():
         return
-    blocks = memory.blocks(memory.budget.kv.high)
-    if memory.requests(memory.budget.kv.high) and blocks < seqs:
-        message = f"{_who(view)}: max-num-seqs {seqs} exceeds the {blocks} blocks of the cache, and full graphs need one for each sequence"
+    seqs, blocks = batch_limits(view.recipe, view.role)[0], sizes.room_high.blocks
+    if sizes.room_high.concurrency >= 1 and blocks < seqs:
+        own = "" if size(view.role, "max-num-seqs") else ", vLLM's default,"
+        message = f"{_who(view)}: max-num-seqs {seqs}{own} exceeds the {blocks} blocks of the cache, and full graphs need one for each sequence"
         yield Fault(view.at("max-num-seqs"), f"{message}; vLLM refuses at the end of start-up", f"set max-num-seqs to {blocks} at most")
+
+
+@rule("capacity-unmeasured", Severity.NOTE)
+def unmeasured(view: RoleView) -> Iterator[Fault]:
+    """Nothing of this model was measured on this hardware.
+
+    Non-torch memory, peak activation and the CUDA graphs' estimate follow from no formula. Without measured rows only the weights are
+    known: the KV cache has an upper bound, and what fits is "at most" so much. Only what cannot fit by that bound is an error.
+
+    Mend: none needed; measured rows (`data/calibration/`) make an estimate of the bound.
+    Source: vLLM 0.26 to 0.29, `v1/worker/gpu_worker.py` `determine_available_memory`.
+    """
+    if view.sizes and (budget := view.sizes.budget) and not budget.calibration and not budget.given:
+        model, hardware = view.recipe.model.key, view.recipe.hardware.key
+        message = f"{model} was not measured on {hardware}: of a GPU's memory only the weights are known, and what fits is an upper bound"
+        yield Fault(Source(view.recipe.source.file), message, "measured rows would make an estimate of it")
+
+
+@rule("capacity-not-sized", Severity.NOTE)
+def not_sized(view: RoleView) -> Iterator[Fault]:
+    """A flag changes memory in a way that is not sized.
+
+    Offloaded weights, redundant experts, a quantization that is made at load, context parallelism and overrides of the model's
+    configuration follow rules that are not reckoned here. No budget and no fit is shown for such a role, and no rule judges them.
+
+    Mend: none needed; the engine's log tells what is left for the KV cache.
+    Source: vLLM 0.26 to 0.29, `config/offload.py`, `distributed/eplb`, `v1/kv_cache_interface.py`.
+    """
+    for flag in view.sizes.unsized if view.sizes else ():
+        message = f"{view.role.role.value}: {flag} changes memory in a way that is not sized; no budget and no fit is reckoned"
+        yield Fault(view.at(flag), message, "look at the engine's log for what fits")
 
 
 @rule("capacity-utilization", Severity.WARNING)
@@ -140,7 +158,7 @@ def utilization(view: RoleView) -> Iterator[Fault]:
     Mend: vLLM's default of 0.92, or what leaves about 5.5 GiB.
     Source: vLLM 0.26 to 0.29, `v1/worker/utils.py` `request_memory`; context and graphs: the published study.
     """
-    share, total = number(view.role, "gpu-memory-utilization"), view.recipe.hardware.gpu_memory_gib
+    share, total = memory_share(view.role), view.recipe.hardware.gpu_memory_gib
     if share is None:
         return
     needed = CONTEXT_GIB + GRAPH_OVERSHOOT_GIB
@@ -155,20 +173,26 @@ _MORE_ROOM = "take a larger TP or, with EP, a larger DP, or a shorter max_model_
 _MORE_REQUESTS = "take more decode ranks, a lower concurrency, or less state a request"
 
 
-def _memory(view: RoleView) -> _Memory | None:
+def _judged(view: RoleView) -> RoleSizes | None:
+    """Sizes by which the room of a role can be judged: weights that fit, and a layout that is no lower bound."""
     sizes = view.sizes
-    if not sizes or not sizes.budget or not sizes.cache:
+    if not sizes or not sizes.cache or sizes.cache.lower_bound:
         return None
-    return _Memory(budget=sizes.budget, cache=sizes.cache, engine_gib=sizes.budget.total_gib * sizes.budget.utilization)
+    fits = not sizes.budget or sizes.budget.given or sizes.budget.weights.low <= sizes.budget.engine_gib
+    return sizes if fits else None
+
+
+def _is_exact(sizes: RoleSizes) -> bool:
+    return sizes.room_low == sizes.room_high
 
 
 def _who(view: RoleView) -> str:
     return f"point {view.recipe.point}, {view.role.role.value}"
 
 
-def _asked(view: RoleView, fit: int) -> str:
-    asked = view.sizes.asked if view.sizes else 0
-    return f"{_who(view)}: {asked} requests are asked of each rank, and {fit} fit ({fit / asked - 1:+.0%} head room)"
+def _asked(view: RoleView, sizes: RoleSizes, fit: int) -> str:
+    tokens = f" of {sizes.cache.workload_tokens} tokens" if sizes.cache else ""
+    return f"{_who(view)}: {sizes.asked} requests{tokens} are asked of each rank, and {fit} fit ({fit / sizes.asked - 1:+.0%} head room)"
 
 
 ROLE_RULES: tuple[Rule[RoleView], ...] = (
@@ -176,6 +200,8 @@ ROLE_RULES: tuple[Rule[RoleView], ...] = (
     one_request,
     requests,
     state_blocks,
+    unmeasured,
+    not_sized,
     utilization,
     *capacity_batch_rules.ROLE_RULES,
     *capacity_state_rules.ROLE_RULES,

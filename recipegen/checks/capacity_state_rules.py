@@ -10,8 +10,9 @@ from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import RoleView
 from recipegen.errors import Source
 from recipegen.model import Architecture
-from recipegen.role_flags import draft_tokens, json_keys, switch, word
+from recipegen.role_flags import draft_method, draft_tokens, size, switch, word
 from recipegen.sizing.block_size import natural_block_size
+from recipegen.sizing.engine_build import engine_build
 from recipegen.sizing.engine_settings import cache_dtypes, mamba_cache_mode
 from recipegen.sizing.state import CacheDtypes, unknown_cache_dtype
 
@@ -57,7 +58,7 @@ def _natural(view: RoleView, architecture: Architecture, dtypes: CacheDtypes) ->
 def prefix_caching(view: RoleView) -> Iterator[Fault]:
     """Prefix caching is left on for a hybrid model.
 
-    vLLM switches it on by default. It keeps the state of each group of linear-attention layers at one more block a request: at TP4
+    vLLM 0.26 to 0.28 switches it on by default. It keeps the state of each group of linear-attention layers at one more block a request: at TP4
     with MTP 3 room for 268 requests instead of 315 on GB300. It pays where prompts share a beginning, and a benchmark of random
     prompts has none. Not said where the recipe switches it on itself.
 
@@ -65,7 +66,8 @@ def prefix_caching(view: RoleView) -> Iterator[Fault]:
     Source: vLLM 0.26 to 0.28, `config/model.py` `is_prefix_caching_supported`, `models/config.py`, `MambaManager`.
     """
     architecture = view.recipe.model.architecture
-    if not architecture or not architecture.linear or switch(view.role, "enable-prefix-caching") is not None:
+    default_on = engine_build(view.recipe.runtime.vllm).has("hybrid-prefix-caching")
+    if not architecture or not architecture.linear or not default_on or switch(view.role, "enable-prefix-caching") is not None:
         return
     cost = "a block more in each group of linear-attention layers"
     if view.sizes and (cache := view.sizes.cache) and mamba_cache_mode(view.role, architecture) == "align":
@@ -86,7 +88,7 @@ def speculation(view: RoleView) -> Iterator[Fault]:
     Mend: a multiple of the model's MTP layers; `no-async-scheduling`, or leave it to vLLM.
     Source: vLLM 0.26 to 0.29, `config/speculative.py`, `config/vllm.py`.
     """
-    method = str(json_keys(view.role, "speculative-config").get("method") or word(view.role, "spec-method"))
+    method = draft_method(view.role)
     tokens, architecture = draft_tokens(view.recipe, view.role), view.recipe.model.architecture
     mtp_layers = architecture.mtp_layers if architecture else 0
     source = view.at("speculative-config", "spec-method")
@@ -98,6 +100,24 @@ def speculation(view: RoleView) -> Iterator[Fault]:
         yield Fault(view.at("async-scheduling"), message, "leave async-scheduling out")
 
 
+@rule("capacity-block-size", Severity.ERROR)
+def block_size(view: RoleView) -> Iterator[Fault]:
+    """No attention kernel can use the block.
+
+    A block is cut into kernel blocks of a size that the attention backend offers: multiples of 16, or a list. A `block-size` that
+    none of them divides, or that makes such a block of a hybrid model, is refused after the load: "No common block size".
+
+    Mend: a multiple of 64, or leave `block-size` to vLLM.
+    Source: vLLM 0.26 to 0.29, `v1/worker/utils.py` `select_common_block_size`.
+    """
+    written, legal = view.role.flag("block-size"), size(view.role, "block-size")
+    if view.sizes and (blocks := view.sizes.blocks).misfit and (legal or written is None):
+        asked = "block-size, which is not set," if legal is None else f"block-size {written}"
+        made = "" if blocks.chosen == legal else f" makes blocks of {blocks.chosen} tokens"
+        message = f"{_who(view)}: {asked}{made}: {blocks.misfit}; vLLM refuses after the load"
+        yield Fault(view.at("block-size"), message, "set a multiple of 64, or leave block-size out")
+
+
 def _who(view: RoleView) -> str:
     return view.role.role.value
 
@@ -107,4 +127,4 @@ def _beside(view: RoleView, flag: str) -> Source:
     return view.at(flag, "kv-cache-dtype", "kv-transfer-config")
 
 
-ROLE_RULES: tuple[Rule[RoleView], ...] = (state_dtype, prefix_caching, speculation)
+ROLE_RULES: tuple[Rule[RoleView], ...] = (state_dtype, prefix_caching, block_size, speculation)

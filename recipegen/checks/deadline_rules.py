@@ -15,9 +15,30 @@ STUDY_LOAD_S = (306, 545)
 """Seconds that the published study's checkpoint took from a warm shared file system, fastest and slowest."""
 MARGIN = 2
 """Times the load time that a deadline should leave: a cold file system, or neighbours, easily double it (our margin)."""
+READY = ("deadlines", "ready")
+"""The readiness deadline's key in the profile."""
 ENGINE_TIMEOUT = "VLLM_ENGINE_READY_TIMEOUT_S"
 ENGINE_DEFAULT_S = 600
 """vLLM 0.28 `envs.py`."""
+
+
+@rule("deadline-study", Severity.WARNING)
+def study(view: PointView) -> Iterator[Fault]:
+    """The time limit is shorter than loading alone took in the published study.
+
+    Its checkpoint took 306 to 545 s from a warm shared file system, which is scaled here by the checkpoint's size; compiling, graph
+    capture and the measurement come on top. The job ends before the first request. How fast this cluster's storage is, only its
+    profile can say (`deadline-load`).
+
+    Mend: raise the point's `time_limit`.
+    Source: the published study's own logs.
+    """
+    recipe = view.recipe
+    fastest, slowest = (seconds * recipe.model.checkpoint_bytes / STUDY_BYTES for seconds in STUDY_LOAD_S)
+    if recipe.time_limit_s < slowest:
+        size = f"{recipe.model.checkpoint_bytes / 2**30:.0f} GiB"
+        took = f"as fast as the published study saw it, loading {size} alone takes {fastest:.0f} s; as slowly, {slowest:.0f} s"
+        yield Fault(_limit_source(recipe), f"the time limit is {recipe.time_limit_s} s; {took}", "raise time_limit of the point")
 
 
 @rule("deadline-load", Severity.ERROR, covers=(29,))
@@ -27,7 +48,7 @@ def load(view: ClusterView) -> Iterator[Fault]:
     At the bandwidth that the profile says was measured, reading it alone takes longer than the readiness deadline, or than the
     time limit less the reserve: the job ends before the first request, after its whole time.
 
-    Mend: raise the point's `time_limit` or the profile's `deadlines.ready`; or measure `storage.read_gib_s` again.
+    Mend: raise the point's `time_limit` or the profile's `deadlines.ready`, as the message says; or measure `storage.read_gib_s` again.
     """
     recipe = view.point.recipe
     rate = view.profile.read_gib_s
@@ -35,7 +56,7 @@ def load(view: ClusterView) -> Iterator[Fault]:
     if rate and recipe.model.checkpoint_bytes and (needed := _measured_s(recipe, rate)) > available > 0:
         size = recipe.model.checkpoint_bytes / 2**30
         message = f"reading {size:.0f} GiB at {rate:g} GiB/s takes {needed:.0f} s, but the endpoint must be READY within {available} s"
-        yield Fault(source, message, "raise the time limit, or deadlines.ready of the profile")
+        yield Fault(source, message, _raise(view, needed))
 
 
 @rule("deadline-load-margin", Severity.WARNING)
@@ -45,7 +66,8 @@ def load_margin(view: ClusterView) -> Iterator[Fault]:
     Load times differ by two between a quiet and a busy file system, and engines still compile and capture graphs afterwards. Where
     the profile has no measured bandwidth, the slowest load of the published study counts, scaled by the checkpoint's size.
 
-    Mend: raise the point's `time_limit` or the profile's `deadlines.ready`; set `storage.read_gib_s` to what was measured.
+    Mend: raise the point's `time_limit` or the profile's `deadlines.ready`, as the message says; set `storage.read_gib_s` to what was
+    measured.
     """
     recipe = view.point.recipe
     available, source = _available(view)
@@ -54,7 +76,7 @@ def load_margin(view: ClusterView) -> Iterator[Fault]:
     if not surely and 0 < available < MARGIN * needed:
         origin = "at the measured bandwidth" if view.profile.read_gib_s else "as slowly as the published study saw it"
         message = f"loading {recipe.model.checkpoint_bytes / 2**30:.0f} GiB {origin} takes {needed:.0f} s of the {available} s until READY is due"
-        yield Fault(source, message, f"leave {MARGIN} times as much")
+        yield Fault(source, message, f"{_raise(view, MARGIN * needed)}: {MARGIN} times the load is a fair margin")
 
 
 @rule("deadline-reserve", Severity.ERROR)
@@ -68,21 +90,22 @@ def reserve(view: ClusterView) -> Iterator[Fault]:
     recipe = view.point.recipe
     if recipe.time_limit_s <= view.profile.reserve_s:
         message = f"the time limit of {recipe.time_limit_s} s leaves nothing beside the reserve of {view.profile.reserve_s} s for the tear-down"
-        yield Fault(_limit_source(recipe), message, "raise the time limit")
+        yield Fault(_limit_source(recipe), message, "raise time_limit of the point, or lower deadlines.reserve of the profile")
 
 
 @rule("deadline-limit", Severity.NOTE)
 def limit(view: ClusterView) -> Iterator[Fault]:
     """The readiness deadline lies beyond the end of the job.
 
-    The job shortens it to its time limit less the reserve: an endpoint that becomes READY late leaves no time to measure.
+    The job shortens it to its time limit less the reserve: an endpoint that becomes READY late leaves no time to measure. Said of a
+    deadline that the profile states, not of the default.
 
-    Mend: a `time_limit` that holds the readiness deadline and the measurement, or a shorter `deadlines.ready`.
+    Mend: a shorter `deadlines.ready`, or a `time_limit` that holds the readiness deadline and the measurement.
     """
     recipe, profile = view.point.recipe, view.profile
-    if profile.reserve_s < recipe.time_limit_s <= profile.ready_timeout_s + profile.reserve_s:
-        message = f"the time limit of {recipe.time_limit_s} s leaves nothing after the readiness deadline of {profile.ready_timeout_s} s"
-        yield Fault(_limit_source(recipe), message, "raise the time limit, or shorten deadlines.ready of the profile")
+    if READY in profile.places and profile.reserve_s < recipe.time_limit_s <= profile.ready_timeout_s + profile.reserve_s:
+        message = f"the readiness deadline of {profile.ready_timeout_s} s lies beyond the end of jobs: one that is READY so late is not measured"
+        yield Fault(view.at(*READY), message, "shorten deadlines.ready, or raise time_limit of the points")
 
 
 @rule("deadline-engine-timeout", Severity.WARNING, covers=(29,))
@@ -124,7 +147,7 @@ def engine_owned(view: PointView) -> Iterator[Fault]:
             yield Fault(role.at_env(ENGINE_TIMEOUT), f"{ENGINE_TIMEOUT} is set by the launcher from the readiness deadline", "remove it")
 
 
-POINT_RULES: tuple[Rule[PointView], ...] = (engine_owned,)
+POINT_RULES: tuple[Rule[PointView], ...] = (study, engine_owned)
 CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (load, load_margin, reserve, limit, engine_timeout)
 
 
@@ -144,7 +167,14 @@ def _available(view: ClusterView) -> tuple[int, Source]:
     """Seconds until READY is due, and where what bounds them is written."""
     recipe, profile = view.point.recipe, view.profile
     left = recipe.time_limit_s - profile.reserve_s
-    return (left, _limit_source(recipe)) if left <= profile.ready_timeout_s else (profile.ready_timeout_s, view.profile_source)
+    return (left, _limit_source(recipe)) if left <= profile.ready_timeout_s else (profile.ready_timeout_s, view.at(*READY))
+
+
+def _raise(view: ClusterView, seconds: float) -> str:
+    """What has to be raised for READY to be due after so many seconds: of the two bounds those that are lower."""
+    recipe, profile = view.point.recipe, view.profile
+    bounds = ((profile.ready_timeout_s, "deadlines.ready of the profile"), (recipe.time_limit_s - profile.reserve_s, "time_limit of the point"))
+    return "raise " + " and ".join(name for bound, name in bounds if bound < seconds)
 
 
 def _limit_source(recipe: Recipe) -> Source:

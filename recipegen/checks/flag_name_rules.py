@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
@@ -11,6 +12,7 @@ from recipegen.checks.views import SettingView
 from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.engine.flag_history import Sighting, look_around
 from recipegen.engine.flag_notes import flag_notes
+from recipegen.engines import REAL
 
 _MISSPELT = 0.93
 """How alike a name and a flag are, as difflib counts, that one must be the other misspelt: a letter left out of ten."""
@@ -31,13 +33,14 @@ def unknown(view: SettingView) -> Iterator[Fault]:
     head = _head(view)
     use = view.catalogue.find(view.setting.name)
     if use is not None and f"-{head}" in use.spec.aliases:
-        yield Fault(view.setting.source, f"'{head}' is a short form; recipegen would write --{head}, which vLLM does not know", _write(use.spec.name))
+        message = f"'{head}' is a short form; recipegen would write --{head}, which vLLM does not know"
+        yield Fault(view.setting.name_place, message, _write(use.spec.name))
     if use is not None or head in flag_notes().refused or str(_sighting(view)):
         return
     near = _near_flag(view.catalogue, head)
     message = f"{view.catalogue.label} has no flag '{head}'; the worker stops with 'unrecognized arguments' when it starts"
     sure = view.catalogue.sure or _ratio(head, near) >= _MISSPELT
-    yield Fault(view.setting.source, message, _successor(head) or (f"did you mean '{near}'?" if near else ""), None if sure else Severity.WARNING)
+    yield Fault(view.setting.name_place, message, _successor(head) or (f"did you mean '{near}'?" if near else ""), None if sure else Severity.WARNING)
 
 
 @rule("flag-removed", Severity.ERROR, covers=(2,))
@@ -52,10 +55,10 @@ def removed(view: SettingView) -> Iterator[Fault]:
     """
     head = _head(view)
     if why := flag_notes().refused.get(head):
-        yield Fault(view.setting.source, f"'{head}' stops the worker: {why}", _successor(head))
+        yield Fault(view.setting.name_place, f"'{head}' stops the worker: {why}", _successor(head))
     elif (seen := _sighting(view)).removed:
         message = f"'{head}' was {seen}, and the worker stops with 'unrecognized arguments' when it starts"
-        yield Fault(view.setting.source, message, _successor(head) or "leave it out", _doubt(view.catalogue))
+        yield Fault(view.setting.name_place, message, _successor(head) or "leave it out", _doubt(view.catalogue))
 
 
 @rule("flag-too-new", Severity.ERROR, covers=(2,))
@@ -69,7 +72,7 @@ def too_new(view: SettingView) -> Iterator[Fault]:
     """
     if added := _sighting(view).added:
         message = f"'{_head(view)}' is new in vLLM {added}, and {view.catalogue.label} stops with 'unrecognized arguments' when it starts"
-        yield Fault(view.setting.source, message, f"leave it out, or take vLLM {added}", _doubt(view.catalogue))
+        yield Fault(view.setting.name_place, message, f"leave it out, or take vLLM {added}", _doubt(view.catalogue))
 
 
 @rule("flag-serve-only", Severity.ERROR)
@@ -86,10 +89,20 @@ def serve_only(view: SettingView) -> Iterator[Fault]:
     if use is not None and not use.spec.engine:
         head = _head(view)
         message = f"'{head}' is a flag of `vllm serve`, not of Dynamo's worker, which stops with 'unrecognized arguments' when it starts"
-        yield Fault(view.setting.source, message, _successor(head) or "leave it out", _doubt(view.catalogue))
+        yield Fault(view.setting.name_place, message, _successor(head) or "leave it out", _doubt(view.catalogue))
 
 
 NAME_RULES: tuple[Rule[SettingView], ...] = (unknown, removed, too_new, serve_only)
+
+
+def unless_owned(judge: Rule[SettingView]) -> Rule[SettingView]:
+    """Return the rule without a word on flags that are decided elsewhere: `flag-owned` says all that there is to say of them."""
+    owned = REAL.owned_flags()
+
+    def check(view: SettingView) -> Iterable[Fault]:
+        return () if _head(view) in owned else judge.check(view)
+
+    return replace(judge, check=check)
 
 
 def _head(view: SettingView) -> str:

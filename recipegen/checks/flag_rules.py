@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recipegen.checks.finding import Fault, Severity
-from recipegen.checks.flag_name_rules import NAME_RULES
+from recipegen.checks.flag_env_rules import misspelt_variable
+from recipegen.checks.flag_name_rules import NAME_RULES, unless_owned
 from recipegen.checks.flag_value_rules import VALUE_RULES
 from recipegen.checks.rule import AnyRule, Rule, rule
 from recipegen.checks.views import RoleView, SettingView
 from recipegen.errors import Source
 from recipegen.model import Flag
+from recipegen.role_flags import json_keys, switch
 
 
 @rule("flag-mixed-json", Severity.ERROR)
@@ -56,18 +58,34 @@ def other_build(view: RoleView) -> Iterator[Fault]:
     A flag that came or went between the two is judged wrongly: what is found is a warning where the builds are not of one release.
 
     Mend: make the build's own flags with `recipegen flags extract`, from its wheel or from what `vllm serve --help=all` prints in its
-    container, or name the release that it equals in `recipegen/data/engine_flags/builds.yaml`.
+    container, or name the release that it equals in `recipegen/data/builds.yaml`.
     Source: the shipped flags of vLLM 0.26 to 0.29.
     """
     catalogue = view.catalogue
     if not catalogue.exact:
         message = f"the flags of vLLM {catalogue.asked} are not known; they are checked against those of {catalogue.version}"
-        mend = "`recipegen flags extract` makes the flags of a build from its wheel, or from its help"
+        mend = "`recipegen flags extract` makes the flags of a build; one that equals a release is named in data/builds.yaml"
         yield Fault(_build_place(view), message, mend)
 
 
-SETTING_RULES: tuple[Rule[SettingView], ...] = (*NAME_RULES, *VALUE_RULES)
-ROLE_RULES: tuple[Rule[RoleView], ...] = (mixed_json, two_spellings, other_build)
+@rule("flag-eager-graphs", Severity.WARNING)
+def eager_graphs(view: RoleView) -> Iterator[Fault]:
+    """Eager execution is asked for beside CUDA graphs.
+
+    `enforce-eager` wins: vLLM switches compilation and CUDA graphs off, with one line in the log. Decode steps then pay for every
+    kernel's launch, and the figures are not those of the graphs that the recipe seems to ask for.
+
+    Mend: remove `enforce-eager`, or the mode.
+    Source: vLLM 0.26 to 0.29, `config/vllm.py` `VllmConfig.__post_init__`.
+    """
+    mode = json_keys(view.role, "compilation-config").get("cudagraph_mode")
+    if switch(view.role, "enforce-eager") and mode is not None and str(mode).upper() not in {"NONE", "0"}:
+        message = f"`enforce-eager` switches CUDA graphs off, whatever `cudagraph_mode: {mode}` of compilation-config says"
+        yield Fault(view.at("enforce-eager"), message, "remove one of the two")
+
+
+SETTING_RULES: tuple[Rule[SettingView], ...] = tuple(unless_owned(one) for one in (*NAME_RULES, *VALUE_RULES))
+ROLE_RULES: tuple[Rule[RoleView], ...] = (mixed_json, two_spellings, other_build, eager_graphs, misspelt_variable)
 RULES: tuple[AnyRule, ...] = (*SETTING_RULES, *ROLE_RULES)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from recipegen.checks.finding import Fault, Severity
@@ -12,7 +11,10 @@ from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.engine.flag_history import look_around
 from recipegen.engine.flag_misfit import Misfit, Wrong
 from recipegen.engine.flag_notes import Replacement, flag_notes
+from recipegen.engine.flag_spec import FlagUse
 from recipegen.engine.flag_values import derived_misfits, misfits
+from recipegen.errors import Source
+from recipegen.role_flags import read_json
 
 
 @rule("flag-type", Severity.ERROR)
@@ -90,7 +92,8 @@ def replaced(view: SettingView) -> Iterator[Fault]:
     for known in flag_notes().replaced if view.setting.value is not None and view.catalogue.sure and not view.derived else ():
         value = _written(view, known)
         if value is not None and known.holds(value):
-            yield Fault(view.setting.source, f"'{known.flag}: {value}': {known.message}", known.mend, Severity.NOTE if known.note else None)
+            place = view.setting.place_of(tuple(known.flag.split(".")[1:]))
+            yield Fault(place, f"'{known.flag}: {value}': {known.message}", known.mend, Severity.NOTE if known.note else None)
 
 
 VALUE_RULES: tuple[Rule[SettingView], ...] = (wrong_type, wrong_choice, out_of_range, bad_json, bad_key, replaced)
@@ -109,7 +112,13 @@ def _of(view: SettingView, wrong: Wrong) -> Iterator[Fault]:
             message = f"'{name}' {found.message}" + (f" ({seen})" if seen else "") + basis
             successor = flag_notes().instead.get(name)
             mend = f"write '{successor}'" if successor else found.mend
-            yield Fault(view.setting.source, message, mend, None if view.catalogue.sure else Severity.WARNING)
+            yield Fault(_place(view, use, found), message, mend, None if view.catalogue.sure else Severity.WARNING)
+
+
+def _place(view: SettingView, use: FlagUse, found: Misfit) -> Source:
+    """Where the part that does not fit stands; keys after a dot are part of the flag's name."""
+    within = found.path[len(use.keys) :]
+    return view.setting.name_place if found.on_key and not within else view.setting.place_of(within, key=found.on_key)
 
 
 def _elsewhere(view: SettingView, found: Misfit) -> str:
@@ -139,7 +148,7 @@ def _written(view: SettingView, known: Replacement) -> object | None:
 
 def _object(value: object) -> dict[str, object]:
     try:
-        found = json.loads(value) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
+        found = read_json(value) if isinstance(value, str) else None
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -2,58 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
-from recipegen.checks import transfer_env_rules, transfer_rules
-from recipegen.checks.agreement import TRANSFER, linear_of, names, place, shown, transfer_config
+from recipegen.checks import connector_rules, speculation_rules, transfer_env_rules, transfer_rules
+from recipegen.checks.agreement import carrier, hashed, linear_of, place, shown
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import PointView, RoleView
-from recipegen.role_flags import draft_tokens, json_keys, switch, whole_number, word
+from recipegen.role_flags import json_keys, switch, word
 
-_HASH = "NIXL compares it at the handshake: the engines start and register, and then every request fails"
-_PRODUCERS = {"kv_producer", "kv_both"}
-_CONSUMERS = {"kv_consumer", "kv_both"}
 _DTYPES = {"half": "float16", "float": "float32"}
-
-
-@rule("pd-connector", Severity.ERROR)
-def connector(point: PointView) -> Iterator[Fault]:
-    """Prefill and decode have no KV connector in common.
-
-    Without `kv-transfer-config` nothing moves the blocks: Dynamo's prefill worker raises a ValueError at start, and a decode
-    worker computes every prompt again. Two different connectors do not speak to each other, and a side that only produces cannot
-    receive. vLLM refuses a connector without a role.
-
-    Mend: one `kv-transfer-config` under `common`, with `kv_both`, or `kv_producer` for prefill and `kv_consumer` for decode.
-    Source: vLLM 0.26 to 0.29, `config/kv_transfer.py`; Dynamo's vLLM worker.
-    """
-    if not point.pair:
-        return
-    configs = [(view, transfer_config(view.role)) for view in point.pair]
-    if without := [view for view, config in configs if config is None]:
-        message = f"{names(without)}: no {TRANSFER}, so that no KV blocks move from prefill to decode; Dynamo's prefill worker refuses to start"
-        yield Fault(place(point, TRANSFER), message, f"set {TRANSFER} under common")
-        return
-    read = [(view, config) for view, config in configs if config]
-    yield from _connector_roles(read)
-    kinds = [str(config.get("kv_connector")) for _, config in read]
-    if len(set(kinds)) > 1:
-        message = f"prefill moves KV blocks by {kinds[0]}, decode by {kinds[1]}: every transfer fails at the first request"
-        yield Fault(place(point, TRANSFER), message, "use one connector on both sides")
-
-
-def _connector_roles(configs: list[tuple[RoleView, Mapping[str, Any]]]) -> Iterator[Fault]:
-    for view, config in configs:
-        role = view.role.role.value
-        fitting = _PRODUCERS if role == "prefill" else _CONSUMERS
-        if "kv_connector" not in config:
-            yield Fault(view.at(TRANSFER), f"{role}: {TRANSFER} names no kv_connector, so that no KV blocks move", "name one")
-        elif config.get("kv_role") not in fitting:
-            given = f"kv_role '{config['kv_role']}' does not fit the role" if "kv_role" in config else "no kv_role is set; vLLM refuses to start"
-            yield Fault(view.at(TRANSFER), f"{role}: {given}", f"set kv_role to {' or '.join(sorted(fitting))}")
+_COMMON = "set it under common"
 
 
 @rule("pd-dtype", Severity.ERROR)
@@ -66,7 +26,7 @@ def dtype(point: PointView) -> Iterator[Fault]:
     Mend: the same `dtype` on both sides, or on neither.
     Source: vLLM 0.26 to 0.29, `kv_connector/v1/nixl/metadata.py`.
     """
-    yield from _unequal(point, "dtype", _dtype)
+    yield from _compared(point, "dtype", _dtype)
 
 
 @rule("pd-kv-dtype", Severity.ERROR)
@@ -74,12 +34,16 @@ def kv_dtype(point: PointView) -> Iterator[Fault]:
     """`kv-cache-dtype` differs between the two sides.
 
     NIXL's hash holds the flag as it is written: `fp8` and `fp8_e4m3` mean the same to the kernels and still do not match. It shows
-    as a failed handshake for each request.
+    as a failed handshake for each request. Types that differ in size fail there even where the hash is not compared.
 
     Mend: the same word on both sides; under `common` it cannot differ.
     Source: vLLM 0.26 to 0.29, `kv_connector/v1/nixl/metadata.py`.
     """
-    yield from _unequal(point, "kv-cache-dtype", lambda view: word(view.role, "kv-cache-dtype") or "auto")
+    found = carrier(point)
+    if point.pair and found.nixl and not found.compares and len({_is_half(view) for view in point.pair}) > 1:
+        yield from _unequal(point, "kv-cache-dtype", _cache_word, "their blocks differ in size, and NIXL refuses the handshake")
+    else:
+        yield from _compared(point, "kv-cache-dtype", _cache_word)
 
 
 @rule("pd-state-dtype", Severity.ERROR)
@@ -105,7 +69,7 @@ def state_dtype(point: PointView) -> Iterator[Fault]:
             message = (
                 f"{flag} is {prefill} for prefill and {decode} for decode: the state moves as raw bytes, and would be garbage at the first request"
             )
-            yield Fault(place(point, flag), message, "set it under common")
+            yield Fault(place(point, flag), message, _COMMON)
 
 
 @rule("pd-attention-backend", Severity.ERROR)
@@ -118,7 +82,7 @@ def attention_backend(point: PointView) -> Iterator[Fault]:
     Mend: the same backend on both sides, or on neither.
     Source: vLLM 0.26 to 0.29, `kv_connector/v1/nixl/metadata.py`.
     """
-    yield from _unequal(point, "attention-backend", _backend, "attention-config")
+    yield from _compared(point, "attention-backend", _backend, "attention-config")
 
 
 @rule("pd-hybrid-cache", Severity.ERROR)
@@ -135,27 +99,7 @@ def hybrid_cache(point: PointView) -> Iterator[Fault]:
     def state(view: RoleView) -> str:
         return "on" if switch(view.role, "disable-hybrid-kv-cache-manager") else "off"
 
-    yield from _unequal(point, "disable-hybrid-kv-cache-manager", state, "no-disable-hybrid-kv-cache-manager")
-
-
-@rule("pd-speculation", Severity.ERROR)
-def speculation(point: PointView) -> Iterator[Fault]:
-    """The two sides speculate differently.
-
-    The draft model's layers have a KV cache of their own, so a side without it has fewer regions to transfer; since 0.28 the method
-    and the draft model are part of NIXL's hash. The number of tokens is not, but it sets the rows of the convolution state, and so
-    the size of a page of a hybrid model. It shows at the first request.
-
-    Mend: `mtp` of the point sets both sides alike; an own `speculative-config` belongs under `common`.
-    Source: vLLM 0.28 `kv_connector/v1/nixl/metadata.py`; 0.26 to 0.29 `model_executor/layers/mamba/mamba_utils.py`.
-    """
-    if not point.pair:
-        return
-    prefill, decode = (_speculation(view) for view in point.pair)
-    if prefill != decode:
-        message = f"prefill {_speculates(*prefill)}, decode {_speculates(*decode)}: cache regions and states differ, and transfers fail"
-        source = place(point, "speculative-config", "spec-method", "spec-tokens", "spec-model")
-        yield Fault(source, f"{message} at the first request", "speculate alike on both sides")
+    yield from _compared(point, "disable-hybrid-kv-cache-manager", state, "no-disable-hybrid-kv-cache-manager")
 
 
 @rule("pd-model-flags", Severity.WARNING)
@@ -168,19 +112,38 @@ def model_flags(point: PointView) -> Iterator[Fault]:
     Mend: the same on both sides.
     Source: vLLM 0.26 to 0.29, `config/model.py`, `config/load.py`.
     """
-    yield from _unequal(point, "trust-remote-code", _trusts, because="the two sides may load different code")
+    yield from _unequal(point, "trust-remote-code", _trusts, "the two sides may load different code")
     for flag in ("quantization", "hf-overrides", "load-format"):
-        yield from _unequal(point, flag, partial(_own, flag=flag), because="the two sides may run different models")
+        yield from _unequal(point, flag, partial(_own, flag=flag), "the two sides may run different models")
 
 
-def _unequal(point: PointView, flag: str, read: Callable[[RoleView], str], *spellings: str, because: str = _HASH) -> Iterator[Fault]:
-    """A fault where the two sides read differently."""
+def _compared(point: PointView, flag: str, read: Callable[[RoleView], str], *spellings: str) -> Iterator[Fault]:
+    """A fault where the two sides read differently in what NIXL's hash holds."""
+    if difference := _difference(point, flag, read):
+        yield hashed(point, place(point, flag, *spellings), difference, _COMMON)
+
+
+def _unequal(point: PointView, flag: str, read: Callable[[RoleView], str], because: str) -> Iterator[Fault]:
+    """A fault where the two sides read differently, whoever moves the blocks."""
+    if difference := _difference(point, flag, read):
+        yield Fault(place(point, flag), f"{difference}; {because}", _COMMON)
+
+
+def _difference(point: PointView, flag: str, read: Callable[[RoleView], str]) -> str:
     if not point.pair:
-        return
+        return ""
     prefill, decode = (read(view) for view in point.pair)
-    if prefill != decode:
-        message = f"{flag} is {prefill} for prefill and {decode} for decode; {because}"
-        yield Fault(place(point, flag, *spellings), message, "set it under common")
+    return f"{flag} is {prefill} for prefill and {decode} for decode" if prefill != decode else ""
+
+
+def _cache_word(view: RoleView) -> str:
+    return word(view.role, "kv-cache-dtype") or "auto"
+
+
+def _is_half(view: RoleView) -> bool:
+    """Whether an element of the cache has two bytes; `auto` is the model's own dtype."""
+    chosen = _cache_word(view)
+    return (_dtype(view) if chosen == "auto" else chosen) in {"auto", "bfloat16", "float16"}
 
 
 def _dtype(view: RoleView) -> str:
@@ -196,20 +159,6 @@ def _backend(view: RoleView) -> str:
     return chosen.upper() or "not set"
 
 
-def _speculation(view: RoleView) -> tuple[str, str, int]:
-    """Method, draft model, tokens; `qwen3_5_mtp` and its like are `mtp` (vLLM renames them)."""
-    keys = json_keys(view.role, "speculative-config")
-    method = str(keys.get("method") or word(view.role, "spec-method"))
-    tokens = draft_tokens(view.recipe, view.role) or whole_number(view.role, "spec-tokens") or 0
-    return "mtp" if method.endswith("_mtp") else method, str(keys.get("model") or word(view.role, "spec-model")), tokens
-
-
-def _speculates(method: str, model: str, tokens: int) -> str:
-    if not (method or model or tokens):
-        return "does not speculate"
-    return " ".join(filter(None, ("speculates by", method or "its draft model", f"with {model}" if model else "", f"({tokens} tokens)")))
-
-
 def _trusts(view: RoleView) -> str:
     return "on" if switch(view.role, "trust-remote-code") else "off"
 
@@ -218,15 +167,15 @@ def _own(view: RoleView, flag: str) -> str:
     return shown(view.role.flag(flag))
 
 
-ROLE_RULES: tuple[Rule[RoleView], ...] = ()
+ROLE_RULES: tuple[Rule[RoleView], ...] = speculation_rules.ROLE_RULES
 POINT_RULES: tuple[Rule[PointView], ...] = (
-    connector,
+    *connector_rules.POINT_RULES,
     dtype,
     kv_dtype,
     state_dtype,
     attention_backend,
     hybrid_cache,
-    speculation,
+    *speculation_rules.POINT_RULES,
     model_flags,
     *transfer_rules.POINT_RULES,
     *transfer_env_rules.POINT_RULES,

@@ -19,7 +19,7 @@ _GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: 
 def as_json(files: Sequence[str], findings: Sequence[Finding]) -> str:
     """Return one object: the files looked at, every finding, and how many of each severity are not allowed."""
     counts = {f"{severity.value}s": sum(f.severity is severity and not f.allowed for f in findings) for severity in Severity}
-    return json.dumps({"format": FORMAT, "files": list(files), **counts, "findings": [_object(f) for f in findings]}, indent=1, ensure_ascii=False)
+    return _dumped({"format": FORMAT, "files": list(files), **counts, "findings": [_object(f) for f in findings]})
 
 
 def as_github(findings: Iterable[Finding]) -> str:
@@ -40,7 +40,7 @@ def as_sarif(findings: Sequence[Finding]) -> str:
         "rules": [_sarif_rule(rule) for rule in rules],
     }
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [_sarif_result(f, index) for f in findings]}
-    return json.dumps({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False)
+    return _dumped({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _object(finding: Finding) -> dict[str, Any]:
@@ -96,4 +96,9 @@ def _sarif_result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
 def _uri(path: str) -> str:
     from urllib.parse import quote
 
-    return quote(path)
+    return quote(path.encode("utf-8", "surrogateescape"))
+
+
+def _dumped(document: dict[str, Any]) -> str:
+    """JSON text that can be encoded: bytes of a file name that are not UTF-8 become question marks."""
+    return json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "replace").decode()

@@ -22,12 +22,22 @@ POINT_RULES: tuple[Rule[PointView], ...] = (
     *handshake_rules.POINT_RULES,
     *benchmark_rules.POINT_RULES,
     *deadline_rules.POINT_RULES,
+    *cluster_rules.POINT_RULES,
 )
 CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (*benchmark_rules.CLUSTER_RULES, *deadline_rules.CLUSTER_RULES, *cluster_rules.CLUSTER_RULES)
+
+ARGUMENT = RuleText(
+    id="argument",
+    text="""A path, a name or an option of the command cannot be used.
+
+It is no file, or names a point, a profile or a rule that there is not.
+
+Mend: as the message says.""",
+)
 
 
 @cache
 def all_rules() -> dict[str, RuleText]:
     """Every rule by id, those of unusable input included, sorted."""
-    rules: tuple[RuleText, ...] = (*INPUT_RULES, *ALLOW_RULES, *SETTING_RULES, *ROLE_RULES, *POINT_RULES, *CLUSTER_RULES)
+    rules: tuple[RuleText, ...] = (ARGUMENT, *INPUT_RULES, *ALLOW_RULES, *SETTING_RULES, *ROLE_RULES, *POINT_RULES, *CLUSTER_RULES)
     return {rule.id: rule for rule in sorted(rules, key=lambda rule: rule.id)}

@@ -32,16 +32,22 @@ def run_rules(
     A finding stands once, with the points that it concerns; one that the matrix allows for all of them carries the reason.
     """
     found: dict[Finding, dict[str, None]] = {}
-    for problem in problems:
-        found.setdefault(finding_of(problem), {})
     for finding in _settings(matrix, catalogue):
         found.setdefault(finding, {})
     for point in points:
         for finding in _point(point, cluster):
             found.setdefault(finding, {})[point.recipe.point] = None
     findings = [_allowed(replace(finding, points=tuple(names)), matrix.allow) for finding, names in found.items()]
-    whole = len(points) == len(matrix.points)
-    findings += _apply(ALLOW_RULES, AllowView(allow=matrix.allow, findings=tuple(findings), rules=tuple(all_rules()), whole=whole))
+    findings += [finding_of(problem) for problem in dict.fromkeys(problems)]
+    allowances = AllowView(
+        allow=matrix.allow,
+        findings=tuple(findings),
+        rules=tuple(all_rules()),
+        whole=len(points) == len(matrix.points),
+        cluster=cluster is not None,
+        cluster_rules=tuple(rule.id for rule in CLUSTER_RULES),
+    )
+    findings += _apply(ALLOW_RULES, allowances)
     return tuple(sorted(findings, key=lambda finding: (finding.source, finding.rule, finding.message)))
 
 

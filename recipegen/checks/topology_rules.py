@@ -9,7 +9,10 @@ from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import PointView, RoleView
 from recipegen.launch import LaunchMode, WorkerLayout
 from recipegen.layout import idle_gpus
-from recipegen.model import Architecture, LinearAttention
+from recipegen.role_flags import json_keys, switch
+from recipegen.sizing.divides import linear_heads, model_layers
+
+_EPLB = "enable-eplb"
 
 
 @rule("topology-heads", Severity.ERROR)
@@ -36,7 +39,7 @@ def heads(view: RoleView) -> Iterator[Fault]:
 
 
 @rule("topology-linear", Severity.ERROR)
-def linear_heads(view: RoleView) -> Iterator[Fault]:
+def linear(view: RoleView) -> Iterator[Fault]:
     """Heads of the linear-attention layers do not divide by TP.
 
     The convolution and the state of a gated delta net are cut by key and value heads; vLLM divides both by TP and asserts that
@@ -49,7 +52,7 @@ def linear_heads(view: RoleView) -> Iterator[Fault]:
     architecture, tp = view.recipe.model.architecture, view.role.topology.tp
     if not architecture or not architecture.linear:
         return
-    if odd := [(name, count) for name, count in _divided(architecture.linear) if count % tp]:
+    if odd := [(name, count) for name, count in linear_heads(architecture.linear) if count % tp]:
         heads = " and the ".join(f"{count} {name} heads" for name, count in odd)
         message = f"{_who(view)}: TP{tp} does not divide the {heads} of the linear-attention layers; vLLM's assertion fails while the model is"
         yield Fault(view.role.source, f"{message} built", f"take a TP that divides {' and '.join(str(count) for _, count in odd)}")
@@ -60,8 +63,8 @@ def experts(view: RoleView) -> Iterator[Fault]:
     """More ranks than experts, or expert parallelism without experts.
 
     Expert parallelism spreads whole experts over TP x DP ranks. A rank without an expert has no weights to load; a TP larger than
-    the number of experts is refused by vLLM, and so is expert parallelism of a model that has none. Each shows when the model is
-    built, in the job.
+    the number of experts is refused by vLLM, and so is expert parallelism of a model that has none. With EPLB, redundant experts
+    count: `enable-eplb` and `eplb-config.num_redundant_experts`. Each shows when the model is built, in the job.
 
     Mend: a smaller TP or DP, or no expert parallelism.
     Source: vLLM 0.26 to 0.29, `config/model.py` `_verify_with_expert_parallelism`, `model_executor/layers/fused_moe`.
@@ -71,15 +74,16 @@ def experts(view: RoleView) -> Iterator[Fault]:
         return
     if not architecture.moe:
         if topology.ep:
-            message = f"{_who(view)}: {topology} asks for expert parallelism, but the model has no experts; vLLM refuses to start"
+            message = f"{_who(view)}: {topology}, but the model has no experts; vLLM refuses to start"
             yield Fault(view.role.source, message, "leave EP out, or set expert_parallel: false")
         return
-    count = architecture.moe.experts
-    if topology.tp > count:
-        yield Fault(view.role.source, f"{_who(view)}: TP{topology.tp} exceeds the {count} experts; vLLM refuses it", "take a smaller TP")
+    count, told = _experts(view, architecture.moe.experts)
+    if topology.tp > architecture.moe.experts:
+        message = f"{_who(view)}: TP{topology.tp} exceeds the {architecture.moe.experts} experts; vLLM refuses it"
+        yield Fault(view.role.source, message, "take a smaller TP")
     elif topology.ep_size > count:
-        message = f"{_who(view)}: EP{topology.ep_size} (TP{topology.tp} x DP{topology.dp}) exceeds the {count} experts"
-        yield Fault(view.role.source, f"{message}: ranks without an expert fail while the model is built", "take a smaller DP")
+        message = f"{_who(view)}: EP{topology.ep_size} (TP{topology.tp} x DP{topology.dp}) exceeds the {told}"
+        yield Fault(view.role.source, f"{message}; ranks without one fail while the model is built", "take a smaller DP")
 
 
 @rule("topology-layers", Severity.ERROR)
@@ -92,7 +96,7 @@ def layers(view: RoleView) -> Iterator[Fault]:
     Source: vLLM 0.26 to 0.29, `distributed/utils.py` `get_pp_indices`.
     """
     architecture, pp = view.recipe.model.architecture, view.role.topology.pp
-    if architecture and pp > (count := _layers(architecture)):
+    if architecture and pp > (count := model_layers(architecture)):
         yield Fault(view.role.source, f"{_who(view)}: PP{pp} exceeds the model's {count} layers; a stage would be empty", "take a smaller PP")
 
 
@@ -102,18 +106,19 @@ def domain(view: RoleView) -> Iterator[Fault]:
 
     Every layer ends in a collective over the TP group, and with expert parallelism in an all-to-all over TP x DP. Where such a
     group leaves the NVLink domain it falls back to the network between domains, and the NVLink all-to-all backends cannot start.
-    It shows as a failed communicator at start, or as a fraction of the expected speed.
+    It shows as a failed communicator at start, or as a fraction of the expected speed. For EP a note: wide expert parallelism over a
+    fast network is done on purpose.
 
     Mend: a smaller TP or DP, or more workers instead.
     Source: the hardware's data (`nodes_per_domain`).
     """
     hardware, topology = view.recipe.hardware, view.role.topology
-    for name, group in (("TP", topology.tp), ("EP", topology.ep_size)):
+    for name, group, severity in (("TP", topology.tp, Severity.WARNING), ("EP", topology.ep_size, Severity.NOTE)):
         nodes = -(-group // hardware.gpus_per_node)
         if nodes > hardware.nodes_per_domain:
             message = f"{_who(view)}: the {name} group of {group} GPUs spans {nodes} nodes, an NVLink domain of {hardware.key} has"
             mend = "take a smaller group, and more workers"
-            yield Fault(view.role.source, f"{message} {hardware.nodes_per_domain}; its collectives would cross domains", mend)
+            yield Fault(view.role.source, f"{message} {hardware.nodes_per_domain}; its collectives would cross domains", mend, severity)
             return
 
 
@@ -122,18 +127,26 @@ def uneven_experts(view: RoleView) -> Iterator[Fault]:
     """Experts do not divide evenly over the EP ranks.
 
     vLLM allows it: the first ranks get one expert more. Every all-to-all then waits for the ranks with more work, and weights
-    differ between GPUs.
+    differ between GPUs. With EPLB it is an error: "EPLB currently only supports even distribution of experts across ranks", redundant
+    experts counted, while the model is built.
 
-    Mend: none needed; a TP x DP that divides the experts is faster.
-    Source: vLLM 0.26 to 0.29, `model_executor/layers/fused_moe` `determine_expert_map`.
+    Mend: a TP x DP that divides the experts; with EPLB, as many redundant experts as make them even.
+    Source: vLLM 0.26 to 0.29, `model_executor/layers/fused_moe` `determine_expert_map` and the layer's check of EPLB.
     """
-    architecture, topology = view.recipe.model.architecture, view.role.topology
-    if not architecture or not architecture.moe or topology.ep_size > architecture.moe.experts:
+    architecture, ranks = view.recipe.model.architecture, view.role.topology.ep_size
+    if not architecture or not architecture.moe:
         return
-    count = architecture.moe.experts
-    if over := count % topology.ep_size:
-        message = f"{_who(view)}: {count} experts over EP{topology.ep_size}: {over} ranks hold one expert more than the others"
-        yield Fault(view.role.source, f"{message}, and every all-to-all waits for them", "a TP x DP that divides the experts is even")
+    count, told = _experts(view, architecture.moe.experts)
+    if ranks > count or not (over := count % ranks):
+        return
+    message = f"{_who(view)}: {told} over EP{ranks}"
+    if switch(view.role, _EPLB):
+        mend = f"add {ranks - over} to num_redundant_experts of eplb-config, or take a TP x DP that divides the experts"
+        message = f"{message}: {over} are over, and EPLB takes an even distribution only; vLLM refuses it while the model is built"
+        yield Fault(view.role.source, message, mend, Severity.ERROR)
+    else:
+        message = f"{message}: {over} ranks hold one expert more than the others, and every all-to-all waits for them"
+        yield Fault(view.role.source, message, "a TP x DP that divides the experts is even")
 
 
 @rule("topology-idle-gpus", Severity.WARNING, covers=(6,))
@@ -154,17 +167,18 @@ def idle(view: RoleView) -> Iterator[Fault]:
 
 @rule("topology-segment", Severity.ERROR, covers=(53,))
 def segment(point: PointView) -> Iterator[Fault]:
-    """The point has more nodes than an NVLink domain.
+    """A P/D point has more nodes than an NVLink domain.
 
     KV blocks move from prefill to decode over NVLink, and Slurm guarantees nodes of one domain only as one segment. A segment
-    larger than the domain can never be placed: the job stays pending, or Slurm refuses it.
+    larger than the domain can never be placed: the job stays pending, or Slurm refuses it. Aggregated workers move no blocks, and
+    where a domain is a single node, blocks take the network in any case.
 
     Mend: fewer workers or smaller topologies; two smaller points serve the same load.
     Source: the hardware's data (`nodes_per_domain`); Slurm's `--segment`.
     """
-    placed = [view.layout for view in point.roles if view.layout]
-    nodes, hardware = sum(layout.nodes for layout in placed), point.recipe.hardware
-    if nodes > hardware.nodes_per_domain:
+    hardware, placed = point.recipe.hardware, [view.layout for view in point.roles if view.layout]
+    nodes = sum(layout.nodes for layout in placed)
+    if point.pair and 1 < hardware.nodes_per_domain < nodes:
         shares = " + ".join(f"{layout.nodes} {layout.role.value}" for layout in placed)
         message = f"point {point.recipe.point} takes {nodes} nodes ({shares}), but an NVLink domain of {hardware.key} has"
         mend = "take fewer workers or smaller topologies"
@@ -206,26 +220,19 @@ def _who(view: RoleView) -> str:
     return f"point {view.recipe.point}, {view.role.role.value}"
 
 
+def _experts(view: RoleView, own: int) -> tuple[int, str]:
+    """Experts that the ranks hold, redundant ones of EPLB included, and how they are told."""
+    redundant = json_keys(view.role, "eplb-config").get("num_redundant_experts") if switch(view.role, _EPLB) else 0
+    if not isinstance(redundant, int) or redundant <= 0:
+        return own, f"{own} experts"
+    return own + redundant, f"{own} + {redundant} redundant experts"
+
+
 def _choices(heads: int, kv_heads: int) -> str:
     """Sizes that divide the heads and go with the KV heads, up to 16 GPUs."""
     fitting = [tp for tp in range(1, 17) if not heads % tp and not (kv_heads % tp and tp % kv_heads)]
     return ", ".join(map(str, fitting))
 
 
-def _divided(linear: LinearAttention) -> Iterator[tuple[str, int]]:
-    if linear.kind != "mamba2" or linear.key_heads > 1:
-        yield "key", linear.key_heads
-    yield "value", linear.value_heads
-
-
-def _layers(architecture: Architecture) -> int:
-    """Layers that pipeline stages are cut from; mamba2 models may count their feed-forward blocks as layers of their own."""
-    linear = architecture.linear
-    mixers = architecture.attention.layers + (linear.layers if linear else 0)
-    if not linear or linear.kind != "mamba2":
-        return mixers
-    return mixers + architecture.mlp_layers + (architecture.moe.layers if architecture.moe else 0)
-
-
-ROLE_RULES: tuple[Rule[RoleView], ...] = (heads, linear_heads, experts, layers, domain, uneven_experts, idle)
+ROLE_RULES: tuple[Rule[RoleView], ...] = (heads, linear, experts, layers, domain, uneven_experts, idle)
 POINT_RULES: tuple[Rule[PointView], ...] = (segment, colocation)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recipegen.checks.agreement import TRANSFER, by_place, linear_of, place, prefix_caching, uses_nixl
+from recipegen.checks.agreement import Found, by_place, carrier, linear_of, place, prefix_caching
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import PointView, RoleView
-from recipegen.errors import Source
+from recipegen.kv_transfer import kv_transfer, uses_nixl
 from recipegen.sizing.engine_build import engine_build
-from recipegen.sizing.role_sizes import block_size
+from recipegen.sizing.role_sizes import block_size, shared_block_size, unknown_dtype
 from recipegen.sizing.sizes import BlockSizes
 
 _LAYOUT = "VLLM_SSM_CONV_STATE_LAYOUT"
+_CACHE_LAYOUT = "VLLM_KV_CACHE_LAYOUT"
+_CACHING = ("enable-prefix-caching", "no-enable-prefix-caching")
 _UNEQUAL_HYBRID_BLOCKS = (0, 27)
 """vLLM from which a hybrid model's kernel blocks may differ, one way round."""
 
@@ -27,6 +29,7 @@ def blocks(point: PointView) -> Iterator[Fault]:
     and so does every version when prefill's TP is the larger. Engines register as healthy, and each request fails.
 
     The logical block of a hybrid model follows from TP and speculation, so sides of different TP often differ when nothing is set.
+    Where a kernel's block is not known, unequal blocks are a warning.
 
     Mend: the same `block-size` on both sides: the larger of the two natural ones. The tool sets it when neither side does.
     Source: vLLM 0.26 to 0.29, `v1/worker/utils.py` `select_common_block_size`, `kv_connector/v1/nixl/base_worker.py`.
@@ -37,10 +40,12 @@ def blocks(point: PointView) -> Iterator[Fault]:
     known = bool(point.recipe.model.architecture) or all(view.role.flag("block-size") is not None for view in point.pair)
     if not known or prefill.chosen == decode.chosen:
         return
-    if why := _refused(point, *_compared(prefill, decode)):
-        message = f"{_told('prefill', prefill)}, {_told('decode', decode)}: {why}; the handshake fails for every request, with healthy engines"
-        mend = f"set block-size {max(prefill.chosen, decode.chosen)} on both sides"
-        yield Fault(place(point, "block-size"), message, mend)
+    told, mend = f"{_told('prefill', prefill)}, {_told('decode', decode)}", f"set block-size {_common_block(point)} on both sides"
+    if not (prefill.kernel and decode.kernel):
+        message = f"{told}, and what the kernels make of them is not known: the handshake may fail for every request"
+        yield Fault(place(point, "block-size"), message, mend, Severity.WARNING)
+    elif why := _refused(point, prefill.kernel, decode.kernel):
+        yield Fault(place(point, "block-size"), f"{told}: {why}; the handshake fails for every request, with healthy engines", mend)
 
 
 @rule("pd-tp-ratio", Severity.ERROR)
@@ -57,10 +62,13 @@ def tp_ratio(point: PointView) -> Iterator[Fault]:
     if not point.pair:
         return
     prefill, decode = (view.role.topology.tp for view in point.pair)
+    found = carrier(point)
     if prefill % decode and decode % prefill:
-        message = f"point {point.recipe.point}: prefill has TP{prefill}, decode TP{decode}: neither divides the other, and the handshake fails"
-        yield Fault(point.recipe.source, f"{message} for every request", "choose sizes of which one divides the other")
-    elif prefill > decode and (heads := _replicated_heads(point, prefill)):
+        shows = "and the handshake fails for every request" if found.nixl else f"which {found.name} may not take"
+        message = f"point {point.recipe.point}: prefill has TP{prefill}, decode TP{decode}: neither divides the other, {shows}"
+        mend = "choose sizes of which one divides the other"
+        yield Fault(point.recipe.source, message, mend, None if found.nixl else Severity.WARNING)
+    elif found.nixl and prefill > decode and (heads := _replicated_heads(point, prefill)):
         message = f"point {point.recipe.point}: prefill's TP{prefill} replicates {heads} KV heads and is larger than decode's TP{decode}"
         yield Fault(point.recipe.source, f"{message}: NIXL refuses the handshake of a plain model", f"take a prefill TP of {heads} at most")
 
@@ -89,31 +97,63 @@ def caching(point: PointView) -> Iterator[Fault]:
 
     With it the linear-attention states are kept at block boundaries, without it once per request: the two sides must hold them
     alike. Where the sides have different numbers of kernel blocks in a logical block, it must be off; NIXL raises "Prefix caching
-    with heterogeneous physical_blocks_per_logical is not supported" at the handshake. It is on unless it is switched off.
+    with heterogeneous physical_blocks_per_logical is not supported" at the handshake. It is on unless it is switched off. A side that
+    has both forms of the flag is left to the rules over flags.
 
     Mend: `no-enable-prefix-caching: true` under `common`.
     Source: vLLM 0.26 to 0.29, `kv_connector/v1/nixl/base_worker.py`, `config/model.py` `is_prefix_caching_supported`.
     """
-    if not point.pair or not linear_of(point.recipe.model.architecture):
+    if not point.pair or not linear_of(point.recipe.model.architecture) or any(_both_forms(view) for view in point.pair):
         return
-    flags = ("enable-prefix-caching", "no-enable-prefix-caching")
-    prefill, decode = (prefix_caching(view.role) for view in point.pair)
-    ratios = [found.chosen // found.kernel for found in map(_blocks, point.pair) if found.kernel]
-    mend = "set no-enable-prefix-caching: true under common"
+    prefill, decode = (prefix_caching(view) for view in point.pair)
+    ratios = [blocks.chosen // blocks.kernel for blocks in map(_blocks, point.pair) if blocks.kernel]
+    found, mend = carrier(point), "set no-enable-prefix-caching: true under common"
     if prefill != decode:
         states = " and ".join(f"{'on' if on else 'off'} for {role}" for role, on in (("prefill", prefill), ("decode", decode)))
-        message = f"prefix caching is {states}: the states of a hybrid model are kept differently, and transfers fail at the first request"
-        yield Fault(place(point, *flags), message, mend)
-    elif decode and len(set(ratios)) > 1:
+        shows = "transfers fail at the first request" if found.nixl else f"{found.name} may not compare it"
+        message = f"prefix caching is {states}: the states of a hybrid model are kept differently, and {shows}"
+        yield Fault(place(point, *_CACHING), message, mend, None if found.nixl else Severity.WARNING)
+    elif found.nixl and decode and len(set(ratios)) > 1:
         message = f"prefix caching is on, and a block holds {ratios[0]} kernel blocks for prefill, {ratios[1]} for decode"
-        yield Fault(place(point, *flags), f"{message}; NIXL refuses that at the handshake", mend)
+        yield Fault(place(point, *_CACHING), f"{message}; NIXL refuses that at the handshake", mend)
 
 
-def _wrong_layout(point: PointView) -> Iterator[tuple[Source, str, RoleView]]:
+@rule("pd-cache-layout", Severity.ERROR)
+def cache_layout(point: PointView) -> Iterator[Fault]:
+    """`VLLM_KV_CACHE_LAYOUT` makes the KV cache of one side another than that of the other.
+
+    NIXL and Mooncake ask for HND, which the variable overrides. NIXL refuses a side of another layout at the handshake, "Heterogeneous
+    TP expects same kv_cache_layout", and each request fails; only a decode in NHD may read a prefill in HND, with
+    `enable_permute_local_kv` of its `kv-transfer-config`. Latent attention has one layout. Other connectors may not compare it.
+
+    Mend: leave the variable out.
+    Source: vLLM 0.26 to 0.29, `v1/attention/backends/utils.py` `get_kv_cache_layout`, `kv_connector/v1/nixl/base_worker.py`.
+    """
+    architecture = point.recipe.model.architecture
+    if not point.pair or (architecture and architecture.attention.mla):
+        return
+    found, moves = carrier(point), kv_transfer(point.pair[1].role)
+    default = "HND" if found.nixl or "Mooncake" in found.name else "not set"
+    prefill, decode = ((view.env(_CACHE_LAYOUT) or default).upper() for view in point.pair)
+    if prefill == decode or (found.nixl and moves and moves.permutes and (prefill, decode) == ("HND", "NHD")):
+        return
+    source = max(view.at_env(_CACHE_LAYOUT) for view in point.pair if view.env(_CACHE_LAYOUT))
+    message = f"{_CACHE_LAYOUT}: the KV cache is {prefill.lower() if prefill == 'NOT SET' else prefill} for prefill"
+    shows = "NIXL refuses the handshake, and every request fails" if found.nixl else f"{found.name} may not compare it"
+    sure = found.nixl and architecture
+    message = f"{message} and {decode.lower() if decode == 'NOT SET' else decode} for decode; {shows}"
+    yield Fault(source, message, "leave the variable out", None if sure else Severity.WARNING)
+
+
+def _wrong_layout(point: PointView) -> Iterator[Found]:
     for view in point.roles:
         value = view.env(_LAYOUT)
         if uses_nixl(view.role) and value != "DS":
-            yield (view.at(TRANSFER), "is not set", view) if value is None else (view.at_env(_LAYOUT), f"is '{value}'", view)
+            yield (None, "is not set", view) if value is None else (view.at_env(_LAYOUT), f"is '{value}'", view)
+
+
+def _both_forms(view: RoleView) -> bool:
+    return all(view.role.flag(flag) is not None for flag in _CACHING)
 
 
 def _blocks(view: RoleView) -> BlockSizes:
@@ -124,9 +164,12 @@ def _blocks(view: RoleView) -> BlockSizes:
     return BlockSizes(natural=chosen, chosen=chosen, kernel=0)
 
 
-def _compared(prefill: BlockSizes, decode: BlockSizes) -> tuple[int, int]:
-    """What the handshake compares: kernel blocks, or where one is not known the blocks that they divide."""
-    return (prefill.kernel, decode.kernel) if prefill.kernel and decode.kernel else (prefill.chosen, decode.chosen)
+def _common_block(point: PointView) -> int:
+    """A block that both sides settle on when it is asked of both: of a hybrid model the smallest, as its own size says; else the larger asked."""
+    architecture, roles = point.recipe.model.architecture, [view.role for view in point.roles]
+    if architecture and architecture.linear and not any(unknown_dtype(role) for role in roles):
+        return shared_block_size(architecture, roles, mtp=point.recipe.mtp)
+    return max(_blocks(view).chosen for view in point.roles)
 
 
 def _refused(point: PointView, prefill: int, decode: int) -> str:
@@ -151,9 +194,9 @@ def _told(role: str, found: BlockSizes) -> str:
 def _replicated_heads(point: PointView, tp: int) -> int:
     """KV heads of a plain model that a TP replicates under NIXL; 0 for any other case."""
     architecture = point.recipe.model.architecture
-    if not architecture or architecture.linear or architecture.attention.mla or not uses_nixl(point.roles[0].role):
+    if not architecture or architecture.linear or architecture.attention.mla:
         return 0
     return architecture.attention.kv_heads if tp > architecture.attention.kv_heads else 0
 
 
-POINT_RULES: tuple[Rule[PointView], ...] = (blocks, tp_ratio, conv_layout, caching)
+POINT_RULES: tuple[Rule[PointView], ...] = (blocks, tp_ratio, conv_layout, caching, cache_layout)

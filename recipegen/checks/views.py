@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from recipegen.clusters import ClusterProfile
 from recipegen.engine.flag_catalogue import FlagCatalogue
-from recipegen.errors import Source
+from recipegen.errors import NOWHERE, Source
 from recipegen.launch import WorkerLayout
 from recipegen.model import Recipe, Role, RoleRecipe, Setting
 from recipegen.sizing.sizes import RoleSizes
@@ -23,13 +24,26 @@ class SettingView:
 
 @dataclass(frozen=True, kw_only=True)
 class RoleView:
-    """A role of a resolved point. `layout` is None where the topology cannot be placed, `sizes` where nothing can be sized."""
+    """A role of a resolved point. `layout` is None where the topology cannot be placed, `sizes` where nothing can be sized.
+
+    `site_env` is what the cluster profile adds to every process beneath the recipe's own variables, without those that the launcher
+    sets over it, and `site_source` its file; empty: there is no profile. `args_source` is where the matrix's flags begin, the place
+    of what is left out of them; NOWHERE: what is left out stands at the role's shape.
+    """
 
     recipe: Recipe
     role: RoleRecipe
     layout: WorkerLayout | None
     sizes: RoleSizes | None
     catalogue: FlagCatalogue
+    site_env: Mapping[str, str] = field(default_factory=dict)
+    site_source: Source = NOWHERE
+    args_source: Source = NOWHERE
+
+    @property
+    def omission(self) -> Source:
+        """The place of what is left out."""
+        return self.args_source if self.args_source.file else self.role.source
 
     def at(self, *flags: str) -> Source:
         """Where the first of these flags that is set was written, dotted keys of it included; else where the role's shape stands."""
@@ -40,12 +54,16 @@ class RoleView:
         return self.role.source
 
     def at_env(self, name: str) -> Source:
-        """Where a variable was written; else where the role's shape stands."""
-        return next((var.source for var in self.role.env if var.name == name and var.source.file), self.role.source)
+        """Where a variable was written, in the recipe or else in the profile; else where the role's shape stands."""
+        for var in self.role.env:
+            if var.name == name and var.source.file:
+                return var.source
+        return self.site_source if name in self.site_env and self.site_source.file else self.role.source
 
     def env(self, name: str) -> str | None:
-        """The value that the recipe gives a variable."""
-        return next((str(var.value) for var in self.role.env if var.name == name), None)
+        """The value that a process finds in a variable: the recipe's, or else the site's."""
+        own = next((str(var.value) for var in self.role.env if var.name == name), None)
+        return self.site_env.get(name) if own is None else own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +82,12 @@ class PointView:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterView:
-    """A point on a cluster. Faults of the profile stand at `profile_source`, its file as a whole."""
+    """A point on a cluster; `profile_source` is the profile's file as a whole."""
 
     point: PointView
     profile: ClusterProfile
     profile_source: Source
+
+    def at(self, *path: str | int) -> Source:
+        """Where the profile says something, by the keys that lead to it; else where it says what is around it, or the file."""
+        return self.profile.place(*path) or self.profile_source

@@ -21,6 +21,7 @@ VERBS = {
     "check": "Check a matrix against everything that is known to fail.",
     "plan": "Show nodes, processes, ports and commands of a point.",
     "submit": "Submit a bundle to a cluster.",
+    "diff": "Show what a change of matrices changes in what runs.",
     "size": "Size topologies without a matrix, or show what is measured.",
     "model": "Add a model from its config.json, or list the known ones.",
     "flags": "Extract the flags of an engine build.",
@@ -110,8 +111,10 @@ def main(ctx: click.Context) -> None:
 def _explain(error: RecipegenError) -> None:
     """Say what is wrong, problem by problem, and what to do next; on standard error."""
     problems = error.problems if isinstance(error, InputError) else ()
-    for text in map(str, problems or (error,)):
-        _complain(f"error: {text}")
+    for problem in problems:
+        _complain(f"error: {problem}" + (f" [{problem.rule}]" if problem.rule else ""))
+    if not problems:
+        _complain(f"error: {error}")
     if error.hint:
         _complain(f"hint: {error.hint}")
 
@@ -125,9 +128,12 @@ def _explain_usage(error: click.ClickException) -> None:
 
 
 def _complain(text: str) -> None:
-    """Write to standard error; where that is full or gone, the exit code has to say it alone."""
+    """Write to standard error; where that is full or gone, the exit code has to say it alone.
+
+    Further lines are marked: what a name or a program said must not pass for a line of ours, or for a CI runner's command.
+    """
     try:
-        click.echo(printable(text, keep="\n"), err=True)
+        click.echo(printable(text, keep="\n").replace("\n", "\n| "), err=True)
     except OSError:
         _silence(sys.stderr)
 

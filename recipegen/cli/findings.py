@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -40,3 +41,13 @@ def refusal_of(checked: Sequence[Checked], what: str) -> RecipegenError | None:
         return None
     message = f"{len(errors)} {'error' if len(errors) == 1 else 'errors'}: {what}"
     return ChecksFailed(message, hint=_HINT) if all(one.usable for one in checked) else InputError(message, hint=_HINT)
+
+
+def findings_of(error: InputError) -> list[Finding]:
+    """An input that cannot be used as findings, for output that programs read."""
+    from recipegen.checks.registry import ARGUMENT
+    from recipegen.checks.run import finding_of
+    from recipegen.errors import NOWHERE, Problem
+
+    problems = error.problems or (Problem(NOWHERE, str(error), error.hint),)
+    return [finding_of(problem if problem.rule else replace(problem, rule=ARGUMENT.id)) for problem in problems]

@@ -24,7 +24,7 @@ def extract(source: Path, vllm_version: str, out: Path | None) -> None:
     Nothing of the input is run. The result is a file of recipegen/data/engine_flags.
     """
     from recipegen.engine.flag_format import dump_flags
-    from recipegen.flag_extract.extract import extract_flags
+    from recipegen.flag_extract.extract import extract_flags, few_flags
 
     table = extract_flags(source, vllm_version)
     text = dump_flags(table)
@@ -33,6 +33,8 @@ def extract(source: Path, vllm_version: str, out: Path | None) -> None:
     else:
         _write(out, text)
     click.echo(f"{table.program} {table.version}: {len(table.flags)} flags", err=True)
+    for warning in filter(None, (few_flags(table), _unread(out))):
+        click.echo(f"warning: {warning}", err=True)
 
 
 def _write(out: Path, text: str) -> None:
@@ -42,3 +44,14 @@ def _write(out: Path, text: str) -> None:
         replace_file(out, text.encode(), mode=0o644)
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {reason(error)}") from error
+    click.echo(f"written: {out}")
+
+
+def _unread(out: Path | None) -> str:
+    """What to say of a file that lies in a folder of engine flags which checks do not read: that of a checkout beside an installed copy."""
+    from recipegen.cli.own_data import data_folder
+
+    folder = data_folder("engine_flags")
+    if out is None or out.absolute().parent.name != folder.name or out.resolve().parent == folder:
+        return ""
+    return f"checks read {folder}, not this folder; `pip install -e .` makes them read the checkout's"

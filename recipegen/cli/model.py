@@ -20,6 +20,8 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _MOST_INDEX_BYTES = 512 << 20
 """Indices of models with many experts hold a line for each of their tensors: some tens of MB."""
 _STDOUT = Path("-")
+_OPTIONS = ("repo", "revision", "served_name", "checkpoint_bytes")
+"""Keys of the data file that options of the same name give."""
 
 
 @click.group(name="model", short_help="Add a model from its config.json, or list the known ones.", invoke_without_command=True)
@@ -70,16 +72,9 @@ def add(
     from recipegen.hf_config import format_model, make_key, read
     from recipegen.model import ModelSpec
 
-    if index and checkpoint_bytes:
-        raise InputError("--index and --checkpoint-bytes both say the bytes of the checkpoint: give one")
     reading = read(_read(config), str(config))
-    name = key or make_key(repo)
-    if not _KEY.fullmatch(name):
-        raise InputError(
-            f"{printable(name)!r} is no key of a model; expected lower-case letters, digits, '.', '_' and '-'", hint="choose one with --key"
-        )
     spec = ModelSpec(
-        key=name,
+        key=_checked_key(key or make_key(repo)),
         repo=repo,
         revision=revision,
         served_name=served_name or repo.rpartition("/")[2],
@@ -122,20 +117,35 @@ def _bytes(stated: int | None, index: Path | None) -> int:
 
 
 def _check(spec: ModelSpec, data: bytes) -> None:
-    """Load what is to be written as the catalogue would: values that a data file does not take are named by their key there."""
+    """Load what is to be written as the catalogue would: values that a data file does not take are named by their option."""
     from recipegen.catalogue import make_architecture
     from recipegen.matrix_schema import ModelSchema
     from recipegen.yamlsource import parse_yaml, validate
 
-    loaded = validate(parse_yaml(data, f"{spec.key}.yaml, as it would be written"), ModelSchema)
+    try:
+        loaded = validate(parse_yaml(data, f"{spec.key}.yaml"), ModelSchema)
+    except InputError as error:
+        raise InputError("\n".join(map(_by_option, error.problems))) from None
     if loaded.architecture is None or make_architecture(loaded.architecture) != spec.architecture:
         raise AssertionError(f"{spec.key}: the data file does not say what was read")
 
 
-def _data_folder() -> Path:
-    import recipegen
+def _by_option(problem: Problem) -> str:
+    """A problem of the data file as one of the option that the value comes from."""
+    name, colon, rest = problem.message.partition(": ")
+    option = f"--{name.replace('_', '-')}" if name in _OPTIONS else name
+    return f"{option}{colon}{rest}" + (f"; {problem.hint}" if problem.hint else "")
 
-    return Path(recipegen.__file__).parent / "data" / "models"
+
+def _data_folder() -> Path:
+    """Where models are looked up, provided that what is written there stays."""
+    from recipegen.cli.own_data import data_folder, is_installed_copy
+
+    folder = data_folder("models")
+    if is_installed_copy(folder):
+        hint = "--out chooses a place; models are looked up in a checkout that is installed with `pip install -e .`"
+        raise InputError(f"{folder} is an installed copy, which the next install replaces: nothing is written there", hint=hint)
+    return folder
 
 
 def _write(path: Path, data: bytes, *, force: bool) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recipegen.cli.findings import refuse_errors, show_findings
-from recipegen.launch import LaunchPlan, Process
-from recipegen.leaf import find_matrices, read_matrix
+from recipegen.cli.findings import refusal_of, refuse_errors, show_findings
+from recipegen.cli.matrices import check_path
+from recipegen.launch import LaunchPlan, Process, RolePlan
 from recipegen.shell import quote_word
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 @click.option("--format", "output", default="text", type=click.Choice(["text", "json"]), help="For people, or for programs.")
 def command(path: Path, point: str | None, simulate: bool, explain: bool, output: str) -> None:
     """Show the launch plans of PATH, and what their engines hold: a matrix file, a leaf folder, or a tree of them."""
-    from recipegen.pipeline import check_matrix
-
-    names = [point] if point else []
-    checked = [check_matrix(read_matrix(m), str(m), points=names, simulate=simulate) for m in find_matrices(path)]
+    checked = [one for _, one in check_path(path, point, simulate=simulate)]
     if not all(one.usable for one in checked):
         refuse_errors(checked, "nothing was planned")
     show_findings(checked)
@@ -39,12 +36,13 @@ def command(path: Path, point: str | None, simulate: bool, explain: bool, output
         _print_json(pairs, single=point is not None and len(pairs) == 1)
     elif explain:
         _print_steps([view for _, view in pairs])
-    elif point:
-        for plan, view in pairs:
-            _print_processes(plan)
-            _print_points([(plan, view)])
     else:
+        if point:
+            for plan, _ in pairs:
+                _print_processes(plan)
         _print_points(pairs)
+    if refusal := refusal_of(checked, "this plan is not fit to be submitted"):
+        raise refusal
 
 
 def _pairs(checked: Checked) -> list[tuple[LaunchPlan, PointView]]:
@@ -63,19 +61,27 @@ def _print_json(pairs: Sequence[tuple[LaunchPlan, PointView]], *, single: bool) 
 
 
 def _print_points(pairs: Sequence[tuple[LaunchPlan, PointView]]) -> None:
-    """A row for each role of each point."""
+    """A section for each point, a row for each of its roles."""
     from recipegen.cli.sizes_table import LEGEND, SIZE_HEADS, size_cells
-    from recipegen.cli.table import print_rows
+    from recipegen.cli.table import print_sections
 
-    rows = []
+    sections = []
     for plan, view in pairs:
-        for planned, sized in zip(plan.roles, view.roles, strict=True):
-            layout = planned.layout
-            gpus = layout.workers * layout.nodes_per_worker * layout.gpus_per_process
-            shape = f"{layout.role.value} {layout.workers} x {planned.recipe.topology}"
-            rows.append((plan.recipe.point, shape, str(layout.nodes), str(gpus), str(layout.instances), *size_cells(sized.sizes)))
-    print_rows(("POINT", "WORKERS", "NODES", "GPUS", "INSTANCES", *SIZE_HEADS), rows)
+        roles = zip(plan.roles, view.roles, strict=True)
+        sections.append((_title(plan), [(*_placed_cells(planned), *size_cells(sized.sizes)) for planned, sized in roles]))
+    print_sections(("WORKERS", "NODES", "GPUS", *SIZE_HEADS), sections)
     click.echo(LEGEND, err=True)
+
+
+def _title(plan: LaunchPlan) -> str:
+    gpus = sum(len(process.device_ids) for process in plan.processes)
+    return f"{plan.recipe.point}: {plan.directives.nodes} nodes, {gpus} GPUs, {_instances(plan)} instances"
+
+
+def _placed_cells(role: RolePlan) -> tuple[str, str, str]:
+    layout = role.layout
+    gpus = layout.workers * layout.nodes_per_worker * layout.gpus_per_process
+    return f"{layout.role.value} {layout.workers}x{role.recipe.topology}", str(layout.nodes), str(gpus)
 
 
 def _print_steps(views: Sequence[PointView]) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from recipegen.cli.findings import refuse_errors
+from recipegen.cli.matrices import check_path
 from recipegen.errors import DifferencesFound, InputError
 from recipegen.launch import LaunchPlan
-from recipegen.leaf import Differences, compare, find_matrices, leaf_files, read_matrix, remove, write
+from recipegen.leaf import Differences, compare, leaf_files, remove, write
 
 
 @click.command(name="render", short_help="Write the bundles of a matrix, or check that they are fresh.")
@@ -27,13 +28,9 @@ def command(path: Path, point: str | None, out: Path | None, simulate: bool, che
         raise InputError("--simulate needs --out: a simulated bundle is never committed")
     if check and clean:
         raise InputError("--check changes nothing, --clean removes: choose one")
-    from recipegen.pipeline import check_matrix
-
-    names = [point] if point else []
-    matrices = find_matrices(path)
-    checked = [check_matrix(read_matrix(matrix), str(matrix), points=names, simulate=simulate) for matrix in matrices]
-    refuse_errors(checked, "nothing was rendered")
-    leaves = [(_target(matrix, path, out), one.plans) for matrix, one in zip(matrices, checked, strict=True)]
+    checked = check_path(path, point, simulate=simulate)
+    refuse_errors([one for _, one in checked], "nothing was rendered")
+    leaves = [(_target(matrix, path, out), one.plans) for matrix, one in checked]
     found = [_render_leaf(leaf, plans, point, check=check, clean=clean) for leaf, plans in leaves]
     if check and any(found):
         raise DifferencesFound("the bundles are not what the matrix renders", hint=f"recipegen render {path}")

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "qwen3.8-2.4t-nvfp4"
 DEFAULT_HARDWARE = "gb300-nvl72"
 _RANKED = 20
+_DOMAIN = 0
+_SWEEP_HELP = "Rank topologies by requests that fit per GPU, on up to so many GPUs; without a number, those of one NVLink domain."
 
 
 @click.command(name="size", short_help="Size topologies without a matrix, or show what is measured.")
 @click.option("--model", default=DEFAULT_MODEL, show_default=True, help="A known model; `recipegen model list` names them.")
 @click.option("--hardware", default=DEFAULT_HARDWARE, show_default=True, help="A known hardware type.")
 @click.option("--topology", "topologies", multiple=True, help="A worker's topology such as TP4DP4+EP; may be given several times.")
-@click.option("--sweep", "max_gpus", type=click.IntRange(1, 4096), help="Rank the topologies on up to this many GPUs by requests that fit per GPU.")
+@click.option("--sweep", "max_gpus", is_flag=False, flag_value=_DOMAIN, metavar="[GPUS]", type=click.IntRange(0, 4096), help=_SWEEP_HELP)
 @click.option("--mtp", default=0, type=click.IntRange(0, 64), help="Tokens of multi-token prediction.")
 @click.option("--isl", default=8192, show_default=True, type=click.IntRange(1, 10_000_000), help="Input tokens.")
 @click.option("--osl", default=1024, show_default=True, type=click.IntRange(1, 10_000_000), help="Output tokens.")
@@ -59,10 +61,14 @@ def command(
         raise InputError(f"the architecture of {model} is not known: nothing can be sized", hint="`recipegen model add` reads a config.json")
     if unknown_cache_dtype(CacheDtypes(kv=kv_cache_dtype), spec.architecture):
         raise InputError(f"--kv-cache-dtype: the size of '{kv_cache_dtype}' is not known", hint=f"known: {', '.join(DTYPE_BYTES)}")
+    if topologies and max_gpus is not None:
+        raise click.UsageError("--topology and --sweep are two questions: ask one")
+    if explain and not topologies:
+        raise click.UsageError("--explain needs a --topology")
     if topologies:
         question.answer([_topology(text) for text in topologies], explain=explain, output=output)
-    elif max_gpus:
-        question.rank(max_gpus, output=output)
+    elif max_gpus is not None:
+        question.rank(max_gpus or machine.gpus_per_node * machine.nodes_per_domain, output=output)
     else:
         _print_measured(spec, machine, output=output)
 
@@ -86,16 +92,20 @@ class _Question:
     def answer(self, topologies: Sequence[Topology], *, explain: bool, output: str) -> None:
         from recipegen.cli.sizes_steps import print_steps
         from recipegen.sizes_json import sizes_document
-        from recipegen.sizing.what_if import size_topology
+        from recipegen.sizing.what_if import size_topology, why_not
 
         sized = [size_topology(self.model, self.hardware, topology, assume=self.assume, **self.workload) for topology in topologies]
+        reasons = [why_not(self.model, self.hardware, topology, sizes) for topology, (_, sizes) in zip(topologies, sized, strict=True)]
         if output == "json":
-            click.echo(json.dumps([sizes and sizes_document(sizes) for _, sizes in sized], indent=1))
+            click.echo(
+                json.dumps([sizes and {**sizes_document(sizes), "why_not": why} for (_, sizes), why in zip(sized, reasons, strict=True)], indent=1)
+            )
         elif explain:
             for recipe, sizes in sized:
                 print_steps(recipe, [sizes] if sizes else [])
         else:
             _print_sizes([(str(topology), sizes) for topology, (_, sizes) in zip(topologies, sized, strict=True)], ("TOPOLOGY",))
+        _warn(topologies, reasons)
 
     def rank(self, max_gpus: int, *, output: str) -> None:
         from recipegen.sizes_json import sizes_document
@@ -110,6 +120,12 @@ class _Question:
         _print_ranking(found[:_RANKED])
         if len(found) > _RANKED:
             click.echo(f"{len(found) - _RANKED} more topologies hold fewer; --format json has them all", err=True)
+
+
+def _warn(topologies: Sequence[Topology], reasons: Sequence[Sequence[str]]) -> None:
+    for topology, why in zip(topologies, reasons, strict=True):
+        for reason in why:
+            click.echo(f"warning: {topology} cannot run: {reason}", err=True)
 
 
 def _print_sizes(rows: Sequence[tuple[Any, ...]], heads: tuple[str, ...]) -> None:

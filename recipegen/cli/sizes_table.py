@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from recipegen.sizing.sizes import BlockSizes, Budget, RoleSizes
 
-SIZE_HEADS = (
-    "WEIGHTS/GPU",
-    "BUDGET",
-    "KV/GPU",
-    "BLOCK own>set/kernel",
-    "MIB/REQUEST",
-    "FITS vLLM",
-    "FITS study",
-    "ASKED",
-    "HEAD ROOM",
-    "GRAPHS",
-)
-"""Columns of `size_cells`. Sizes are GiB of one GPU; fits, asked and head room count requests of one engine (data-parallel rank)."""
+SIZE_HEADS = ("WEIGHTS", "KV", "BLOCK", "MiB/REQ", "FITS vLLM", "FITS study", "ASKED", "ROOM", "GRAPHS")
+"""Columns of `size_cells`; docs/reference/sizes.md tells of each."""
 
-LEGEND = (
-    "GiB of one GPU; requests of one engine (DP rank) at max-model-len. FITS vLLM is what the engine will log as maximum concurrency, FITS study the "
-    "published study's figure (KV over a request on one GPU, without TP and MTP). ~ is an estimate: --explain tells its interval."
-)
+LEGEND = """\
+WEIGHTS, KV: GiB of one GPU. FITS, ASKED, ROOM: requests of one engine (DP rank). FITS vLLM: the maximum concurrency that the engine will log,
+at max-model-len; FITS study: KV / MiB of a request on one GPU without TP and MTP, as the published study counts. ROOM: by how much the requests
+of ISL + OSL that fit exceed those asked for. BLOCK: own>set/kernel tokens. ~ estimate, <= bound: --explain tells the interval."""
 _UNKNOWN = "-"
 
 
@@ -29,27 +18,25 @@ def size_cells(sizes: RoleSizes | None) -> tuple[str, ...]:
     """The cells of one role; dashes for what cannot be derived from the data at hand."""
     if sizes is None:
         return (_UNKNOWN,) * len(SIZE_HEADS)
-    room = sizes.room
-    sure = "" if sizes.budget and sizes.budget.kv.low == sizes.budget.kv.high else "~"
+    room, sure = sizes.room, sureness(sizes.budget)
     return (
         f"{sizes.weights_gib:.2f}" if sizes.weight_parts else _UNKNOWN,
-        f"{sizes.budget.total_gib * sizes.budget.utilization:.2f}" if sizes.budget else _UNKNOWN,
-        kv_cell(sizes.budget),
+        f"{sure}{sizes.budget.kv.best:.2f}" if sizes.budget else _UNKNOWN,
         block_cell(sizes.blocks),
         f"{sizes.cache.request_mib:g}" if sizes.cache else _UNKNOWN,
         f"{sure}{room.concurrency:.2f}" if room else _UNKNOWN,
-        f"{sure}{room.study_requests:.1f}" if room and room.study_requests else _UNKNOWN,
+        f"{sure}{room.study_requests:.1f}/{room.kv_gib * 1024 / room.study_requests:.0f}" if room and room.study_requests else _UNKNOWN,
         str(sizes.asked),
         _UNKNOWN if sizes.head_room is None else f"{sure}{sizes.head_room:+.0%}",
         str(sizes.graphs.count),
     )
 
 
-def kv_cell(budget: Budget | None) -> str:
-    """GiB of KV cache; `~` before what is not measured."""
-    if budget is None:
-        return _UNKNOWN
-    return ("" if budget.kv.low == budget.kv.high else "~") + f"{budget.kv.best:.2f}"
+def sureness(budget: Budget | None) -> str:
+    """What stands before a figure that rests on this budget's KV cache: nothing where it was measured."""
+    if budget is None or budget.kv.exact:
+        return ""
+    return "<=" if budget.kv.bound else "~"
 
 
 def block_cell(blocks: BlockSizes) -> str:

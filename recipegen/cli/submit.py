@@ -42,8 +42,8 @@ def command(
     """Submit one point of PATH, a matrix file or a leaf folder, and print the run's id."""
     found = find_profile(session.environ, cluster)
     profile = found.profile
-    plan, bundle = _reviewed(path, point, found, simulate=simulate)
     time_limit_s = None if limit is None else _limit(limit, profile)
+    plan, bundle = _reviewed(path, point, found, time_limit_s, simulate=simulate)
     if profile.scheduler == "local" and not simulate:
         hint = "add --simulate, or name a cluster with --cluster"
         raise InputError(f"cluster {profile.name} is this machine, which runs simulations only", hint=hint)
@@ -74,7 +74,7 @@ def command(
     conclude(Goal.READY, last)
 
 
-def _reviewed(path: Path, point: str, found: FoundProfile, *, simulate: bool) -> tuple[LaunchPlan, Bundle]:
+def _reviewed(path: Path, point: str, found: FoundProfile, time_limit_s: int | None, *, simulate: bool) -> tuple[LaunchPlan, Bundle]:
     """The plan and the bundle as committed; one that checks refuse, or that is not what the matrix renders, is no reviewed one."""
     from recipegen.checks.run import Cluster
     from recipegen.pipeline import check_matrix, render_plans
@@ -84,7 +84,7 @@ def _reviewed(path: Path, point: str, found: FoundProfile, *, simulate: bool) ->
         raise InputError(f"{path} holds {len(matrices)} matrices; name the leaf folder of one")
     leaf = matrices[0].parent
     site = None if simulate or found.profile.scheduler == "local" else Cluster(profile=found.profile, source=found.source)
-    checked = check_matrix(read_matrix(matrices[0]), str(matrices[0]), points=[point], simulate=simulate, cluster=site)
+    checked = check_matrix(read_matrix(matrices[0]), str(matrices[0]), points=[point], simulate=simulate, cluster=site, time_limit_s=time_limit_s)
     refuse_errors([checked], "nothing was submitted")
     (plan,) = checked.plans
     (bundle,) = render_plans([plan])

@@ -19,7 +19,21 @@ def printable(text: str, *, keep: str = "") -> str:
 
 def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a head line and rows, every column but the last as wide as its widest cell; colours take no room."""
-    widths = [max(len(click.unstyle(row[column])) for row in [heads, *rows]) for column in range(len(heads) - 1)]
-    for row in [heads, *rows]:
-        cells = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[-1]]).rstrip())
+    print_sections(heads, [("", rows)])
+
+
+def print_sections(heads: Sequence[str], sections: Sequence[tuple[str, Sequence[Sequence[str]]]]) -> None:
+    """Print a head line, and rows in sections, each below its title where it has one; columns are the same in all sections."""
+    every = [heads, *(row for _, rows in sections for row in rows)]
+    widths = [max(len(click.unstyle(row[column])) for row in every) for column in range(len(heads) - 1)]
+    click.echo(_line(heads, widths))
+    for title, rows in sections:
+        if title:
+            click.echo(f"# {title}")
+        for row in rows:
+            click.echo(_line(row, widths))
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(row, widths, strict=False)]
+    return "  ".join([*cells, row[-1]]).rstrip()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
+from recipegen.builds import build_of
 from recipegen.engine.flag_format import FlagTable, parse_flags
-from recipegen.engine.flag_notes import flag_notes
 from recipegen.engine.flag_spec import FlagKind, FlagSpec, FlagUse
 from recipegen.engine.flag_versions import is_development, nearest, same_minor, version_key
 
@@ -22,6 +22,7 @@ class FlagCatalogue:
     """Every flag of one build. `asked` is the build that the recipe declares, `version` the one these flags are of.
 
     `exact` tells that the two take the same flags; `close`, that they are releases of one minor version, which differ in mends.
+    `dynamo` is the Dynamo that the recipe declares, empty where none is.
     """
 
     asked: str
@@ -29,6 +30,7 @@ class FlagCatalogue:
     flags: Mapping[str, FlagSpec]
     exact: bool = True
     close: bool = False
+    dynamo: str = ""
 
     @property
     def sure(self) -> bool:
@@ -62,16 +64,19 @@ def load_flags(build: str, dynamo: str = "") -> FlagCatalogue:
     nearest release's are taken.
     """
     versions = flag_versions(VLLM)
-    version = build if build in versions else flag_notes().builds.get(build, "")
-    exact = bool(version)
+    known = build_of(build)
+    follows = known.named or is_development(build)
+    version = build if build in versions else known.release if follows and known.release in versions else ""
+    exact = bool(version) and known.sure
     version = version or next((known for known in versions if _same(known, build)), "") or nearest(build, versions)
     exact = exact or _same(version, build)
-    own = _table(DYNAMO, nearest(dynamo, flag_versions(DYNAMO))).flags
+    own = load_table(DYNAMO, nearest(dynamo, flag_versions(DYNAMO))).flags
     return FlagCatalogue(
         asked=build,
         version=version,
-        flags={**_table(VLLM, version).flags, **own},
+        flags={**load_table(VLLM, version).flags, **own},
         exact=exact,
+        dynamo=dynamo,
         close=not exact and not is_development(build) and same_minor(build, version),
     )
 
@@ -85,7 +90,8 @@ def flag_versions(program: str = VLLM) -> tuple[str, ...]:
 
 
 @cache
-def _table(program: str, version: str) -> FlagTable:
+def load_table(program: str, version: str) -> FlagTable:
+    """Return one shipped file of `vllm` or `dynamo`; `version` is one of `flag_versions`."""
     return parse_flags((files("recipegen") / "data" / "engine_flags" / f"{program}-{version}.json").read_text(encoding="utf-8"))
 
 

@@ -27,6 +27,6 @@ def look_around(catalogue: FlagCatalogue, has: Callable[[FlagCatalogue], bool]) 
     earlier = [v for v in versions if (version_key(v) or ()) < at]
     later = [v for v in versions if (version_key(v) or ()) > at]
     for index in range(len(earlier) - 1, -1, -1):
-        if has(load_flags(earlier[index])):
+        if has(load_flags(earlier[index], catalogue.dynamo)):
             return Sighting(removed=[*earlier, catalogue.version][index + 1])
-    return Sighting(added=next((v for v in later if has(load_flags(v))), ""))
+    return Sighting(added=next((v for v in later if has(load_flags(v, catalogue.dynamo))), ""))

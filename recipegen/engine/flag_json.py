@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,8 +9,8 @@ from dataclasses import replace
 from recipegen.engine.flag_misfit import NUMBER, SUFFIXED, WANTED, WHOLE, Misfit, Wrong, limits, shown
 from recipegen.engine.flag_spec import FlagKind, FlagSpec
 from recipegen.errors import near_match
+from recipegen.role_flags import read_json
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\b\d+(?:\.\d+)?[kKmMgGtT]\b')
 _TRUTHS = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off", "t", "f", "y", "n"})
 
 
@@ -20,8 +19,8 @@ def json_misfits(spec: FlagSpec, text: str) -> Iterator[Misfit]:
     if spec.kind is FlagKind.JSON_OR_STR and not re.fullmatch(r"\s*\{.*\}\s*", text, re.DOTALL):
         return
     try:
-        value = json.loads(_TOKEN.sub(lambda token: _plain(token[0]), text))
-    except (ValueError, RecursionError) as error:
+        value = read_json(text)
+    except ValueError as error:
         message = f"is no JSON ({str(error).lower()}); argparse stops at it when the worker starts"
         yield Misfit(Wrong.JSON, message, "write it as a YAML mapping")
         return
@@ -36,8 +35,8 @@ def dotted_value(text: str, *, appended: bool) -> object:
     if appended:
         return text.split(",")
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return read_json(text, suffixes=False)
+    except ValueError:
         return _count(text.strip()) if SUFFIXED.fullmatch(text) else text
 
 
@@ -53,16 +52,13 @@ def key_misfits(spec: FlagSpec, value: object, path: tuple[str, ...] = ()) -> It
                 yield from key_misfits(spec.keys[key], own, (*path, key))
             else:
                 mend = near_match(key.replace("-", "_"), spec.keys)
-                yield Misfit(Wrong.KEY, "is no key of it; vLLM refuses keys that it does not know when the worker starts", mend, (*path, key))
+                message = "is no key of it; vLLM refuses keys that it does not know when the worker starts"
+                yield Misfit(Wrong.KEY, message, mend, (*path, key), on_key=True)
     elif isinstance(value, list):
         for own in value if spec.item else ():
             yield from key_misfits(FlagSpec(name=spec.name, kind=spec.item or FlagKind.ANY, choices=spec.choices), own, path)
     else:
         yield from (replace(found, wrong=Wrong.KEY, path=path) for found in limits(spec, value))
-
-
-def _plain(token: str) -> str:
-    return token if token.startswith('"') else str(_count(token))
 
 
 def _count(suffixed: str) -> int:

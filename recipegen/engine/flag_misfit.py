@@ -48,12 +48,16 @@ class Wrong(str, Enum):
 
 @dataclass(frozen=True)
 class Misfit:
-    """A value, or a part of it, that a flag does not take. `message` follows the name, `path` are the keys that lead to the part."""
+    """A value, or a part of it, that a flag does not take.
+
+    `message` follows the name, `path` are the keys that lead to the part, `on_key` tells that the last of them is what is wrong.
+    """
 
     wrong: Wrong
     message: str
     mend: str = ""
     path: tuple[str, ...] = ()
+    on_key: bool = False
 
 
 def limits(spec: FlagSpec, value: object) -> Iterator[Misfit]:

@@ -1,4 +1,4 @@
-"""What is known of flags beyond an engine's own files: builds, successors, values that the engine replaces."""
+"""What is known of flags beyond an engine's own files: successors, values that the engine replaces."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ class Replacement:
 
 @dataclass(frozen=True, kw_only=True)
 class FlagNotes:
-    """`builds`: a build and the release whose flags it takes; `instead`: a flag and its successor; `refused`: a flag and why it stops a worker."""
+    """`instead`: a flag and its successor; `refused`: a flag and why it stops a worker."""
 
-    builds: Mapping[str, str]
     instead: Mapping[str, str]
     refused: Mapping[str, str]
     replaced: tuple[Replacement, ...]
@@ -47,10 +46,9 @@ class FlagNotes:
 @cache
 def flag_notes() -> FlagNotes:
     """Read the shipped notes."""
-    text = (files("recipegen") / "data" / "engine_flags" / "builds.yaml").read_bytes()
-    data: Any = parse_yaml(text, "data/engine_flags/builds.yaml").data
+    text = (files("recipegen") / "data" / "engine_flags" / "notes.yaml").read_bytes()
+    data: Any = parse_yaml(text, "data/engine_flags/notes.yaml").data
     return FlagNotes(
-        builds={str(build): str(version) for build, version in data["builds"].items()},
         instead=data["instead"],
         refused=data["refused"],
         replaced=tuple(_replacement(raw) for raw in data["replaced"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from recipegen.engine.flag_catalogue import FlagCatalogue, load_flags
+from recipegen.kv_transfer import uses_nixl
 from recipegen.launch import Arg, Command, LaunchMode, When, WorkerLayout
 from recipegen.model import Dynamo, EnvVar, Flag, Placeholder, Recipe, RoleRecipe, Runtime, Topology, Word
 
@@ -75,7 +76,7 @@ class VllmEngine:
         return _OWNED_IN_ANY_FORM
 
     def catalogue(self, runtime: Runtime) -> FlagCatalogue:
-        return load_flags(runtime.vllm)
+        return load_flags(runtime.vllm, runtime.dynamo.version)
 
     def topology_flags(self, topology: Topology) -> tuple[Flag, ...]:
         sizes = {
@@ -154,7 +155,7 @@ def _process_env(role: RoleRecipe, layout: WorkerLayout) -> Iterator[tuple[str, 
     yield "DYN_VLLM_KV_EVENT_PORT", Placeholder("KV_EVENT_PORT"), "for Dynamo that reads it; 1.2 takes it from --kv-events-config"
     yield "DYN_FORWARDPASS_METRIC_PORT", Placeholder("FORWARD_PASS_PORT"), ""
     yield "VLLM_ENGINE_READY_TIMEOUT_S", Placeholder("READY_TIMEOUT_S"), "vLLM's own 600 s do not load a large model"
-    if "Nixl" in str(role.flag("kv-transfer-config")):
+    if uses_nixl(role):
         yield "VLLM_NIXL_SIDE_CHANNEL_HOST", Placeholder("NODE_ADDRESS"), "the default, localhost, breaks transfers between nodes"
         yield "VLLM_NIXL_SIDE_CHANNEL_PORT", Placeholder("NIXL_PORT"), "vLLM adds the data-parallel rank"
     if layout.mode is LaunchMode.ONE_NODE:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from recipegen.flag_extract.modules import Found, Modules
+from recipegen.flag_extract.modules import UNREADABLE, Found, Modules
 
-_BUILTINS = ("bool", "int", "float", "str", "list", "tuple", "set", "dict", "object")
+_BUILTINS = ("bool", "int", "float", "str", "list", "tuple", "set", "dict")
 _UNIONS = ("Union", "Optional")
 _WRAPPERS = ("Annotated", "InitVar", "SkipValidation", "Final")
 
@@ -27,7 +27,6 @@ class HintKind(str, Enum):
     TUPLE = "tuple"
     SET = "set"
     DICT = "dict"
-    OBJECT = "object"
     LITERAL = "literal"
     CONFIG = "config"
     ENUM = "enum"
@@ -89,7 +88,12 @@ def _constant(modules: Modules, module: str, node: ast.Constant) -> Iterator[Hin
     if node.value is None:
         yield Hint(HintKind.NONE)
     elif isinstance(node.value, str):
-        yield from _hints(modules, module, ast.parse(node.value, mode="eval").body)
+        try:
+            quoted = ast.parse(node.value, mode="eval").body
+        except UNREADABLE:
+            yield Hint(HintKind.OTHER)
+            return
+        yield from _hints(modules, module, quoted)
     else:
         yield Hint(HintKind.OTHER)
 

@@ -11,6 +11,10 @@ from recipegen.errors import InputError
 _DEPTH = 20
 
 
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `ast.parse` raises for a text that is no Python, or is nested too deep for it."""
+
+
 @dataclass(frozen=True)
 class Imported:
     """A name that another module defines."""
@@ -75,7 +79,7 @@ class Modules:
             if text is not None:
                 try:
                     return dict(_definitions(ast.parse(text).body, package))
-                except (SyntaxError, ValueError, RecursionError) as error:
+                except UNREADABLE as error:
                     raise InputError(f"{path}: is no Python that can be read: {error}") from error
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import zipfile
 import zlib
@@ -10,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipegen.errors import InputError
-from recipegen.files import reason
+from recipegen.files import read_regular, reason
 
 MOST_BYTES = 8 * 1024 * 1024
 """How much of one Python file is read: vLLM's largest has 0.2 MB."""
 
+_DAMAGES = (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+"""What zipfile raises for a member that cannot be unpacked; RuntimeError is an encrypted one, or a method that it does not know."""
 _PACKAGES = ("vllm", "dynamo")
 _WHEEL = re.compile(r"(?P<name>\w+)-(?P<version>[^-]+)(?:-[^-]+){3,4}\.whl", re.ASCII)
 _INFO = re.compile(r"(?P<name>\w+)-(?P<version>[^-/]+)\.dist-info", re.ASCII)
@@ -38,11 +41,13 @@ def open_tree(path: Path) -> SourceTree:
     if path.is_dir():
         root = path.parent if path.name in _PACKAGES and not (path / path.name).is_dir() else path
         return SourceTree(name=str(path), read=lambda member: _read_file(root, member), versions=_versions(root))
+    if not path.is_file():
+        raise InputError(f"{path}: cannot be read: not a regular file")
     try:
         archive = zipfile.ZipFile(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {reason(error)}") from error
-    except (zipfile.BadZipFile, ValueError) as error:
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: is no wheel: {str(error).lower()}", hint="was it downloaded whole?") from error
     found = _WHEEL.fullmatch(path.name)
     versions = {found["name"]: found["version"]} if found else {}
@@ -56,7 +61,7 @@ def _versions(root: Path) -> dict[str, str]:
 
 def _read_file(root: Path, member: str) -> str | None:
     try:
-        data = (root / member).read_bytes()
+        data = read_regular(str(root / member), most=MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -73,13 +78,13 @@ def _read_member(archive: zipfile.ZipFile, path: Path, member: str) -> str | Non
         raise InputError(f"{path}: {member} has {info.file_size} bytes, which no Python file of an engine has")
     try:
         return _text(archive.read(info), f"{path}: {member}")
-    except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+    except _DAMAGES as error:
         raise InputError(f"{path}: {member} cannot be unpacked: {str(error).lower()}", hint="was it downloaded whole?") from error
 
 
 def _text(data: bytes, where: str) -> str:
     if len(data) > MOST_BYTES:
-        raise InputError(f"{where} has {len(data)} bytes, which no Python file of an engine has")
+        raise InputError(f"{where} has more than {MOST_BYTES} bytes, which no Python file of an engine has")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -46,8 +46,9 @@ def read(text: bytes, file: str) -> Reading:
     if outer.has("vision_config", "audio_config"):
         findings.notes.append("weights of the encoders beside the language model are not sized")
     if layers.sliding:
-        which = f"{layers.sliding} of {layers.attention} attention layers have"
-        findings.notes.append(f"{which} a sliding window and count as full attention: the cache is sized as where vLLM's hybrid KV cache is off")
+        which, window = f"{layers.sliding} of {layers.attention} attention layers have", architecture.attention.window
+        size = f"a sliding window of {window} tokens" if window else "a sliding window of unknown size, and count as full attention"
+        findings.notes.append(f"{which} {size}")
     return Reading(architecture, tuple(findings.notes))
 
 
@@ -129,7 +130,16 @@ def _attention(fields: Fields, family: Family, layers: Layers, hidden: int) -> A
     if heads % kv_heads:
         fields.wrong("num_key_value_heads", f"{kv_heads} KV heads do not divide {heads} heads; expected a divisor")
     gate = fields.flag("attn_output_gate", default=family.output_gate)
-    return Attention(layers=layers.attention, heads=heads, kv_heads=kv_heads, head_dim=head_dim, output_gate=gate, mla=mla)
+    return Attention(
+        layers=layers.attention,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        sliding_layers=layers.sliding,
+        window=fields.count("sliding_window", default=0, least=0) if layers.sliding else 0,
+        output_gate=gate,
+        mla=mla,
+    )
 
 
 def _linear(fields: Fields, family: Family, layers: Layers, dtype: str) -> LinearAttention:

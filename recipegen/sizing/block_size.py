@@ -12,7 +12,7 @@ from math import lcm
 from recipegen.model import Architecture
 from recipegen.sizing.state import CacheDtypes, attention_bytes_per_token, linear_state_bytes
 
-__all__ = ["CacheDtypes", "kernel_block_size", "natural_block_size"]
+__all__ = ["CacheDtypes", "block_misfit", "kernel_block_size", "natural_block_size"]
 
 DEFAULT_BLOCK = 16
 """Tokens: vLLM's block when nothing is set, and the smallest kernel block of its attention backends."""
@@ -31,6 +31,10 @@ LARGE_PAGE = 128
 """Tokens: kernel blocks from here on run on the trtllm-gen kernel only, that is on SM100/103 with GQA."""
 
 MLA_KERNEL_BLOCKS = (64, 32)
+
+FLASHINFER, FLASHINFER_MLA, FLASH_ATTN = "FLASHINFER", "FLASHINFER_MLA", "FLASH_ATTN"
+ANY_MULTIPLE = frozenset({FLASH_ATTN, "TRITON_ATTN"})
+"""Attention backends that take any multiple of 16, so that the kernel's block is the logical one."""
 
 
 @lru_cache(maxsize=4096)
@@ -55,19 +59,39 @@ def natural_block_size(
     return max(current, align * -(-state // page))
 
 
-def kernel_block_size(model: Architecture, *, tp: int, block: int, large_pages: bool) -> int:
-    """Return the kernel's block in tokens: the largest that FlashInfer offers and that divides `block`; 0 where none does.
+def kernel_block_size(model: Architecture, *, tp: int, block: int, backend: str, large_pages: bool) -> int:
+    """Return the kernel's block in tokens: the largest that the attention backend offers and that divides `block`; 0 where none does.
 
-    `large_pages` tells SM100/103, where 128 to 1024 are offered too as long as several query heads share a KV head on a GPU.
-    Source: `v1/worker/utils.py` select_common_block_size.
+    0 too for a backend whose sizes are not known. `large_pages` tells SM100/103, where FlashInfer offers 128 to 1024 too as long as
+    several query heads share a KV head on a GPU. Source: `v1/worker/utils.py` select_common_block_size.
     """
-    if model.attention.mla is not None:
-        offered: tuple[int, ...] = MLA_KERNEL_BLOCKS
-    elif large_pages and has_shared_kv_heads(model, tp=tp):
-        offered = KERNEL_BLOCKS
-    else:
-        offered = tuple(size for size in KERNEL_BLOCKS if size < LARGE_PAGE)
-    return next((size for size in offered if block % size == 0), 0)
+    if backend in ANY_MULTIPLE:
+        return 0 if block % DEFAULT_BLOCK else block
+    return next((size for size in _offered(model, tp=tp, backend=backend, large_pages=large_pages) if block % size == 0), 0)
+
+
+def block_misfit(model: Architecture, *, tp: int, block: int, backend: str, large_pages: bool) -> str:
+    """Return why no kernel of the attention backend can use blocks of this size; empty where one can, or where that is not known.
+
+    Every backend wants a multiple of 16. vLLM raises "No common block size" (`v1/worker/utils.py` select_common_block_size).
+    """
+    if block % DEFAULT_BLOCK:
+        return f"attention kernels take multiples of {DEFAULT_BLOCK}"
+    offered = _offered(model, tp=tp, backend=backend, large_pages=large_pages)
+    if offered and not any(block % size == 0 for size in offered):
+        return f"{backend} takes kernel blocks of {', '.join(map(str, sorted(offered)))}, none of which divides it"
+    return ""
+
+
+def _offered(model: Architecture, *, tp: int, backend: str, large_pages: bool) -> tuple[int, ...]:
+    """Kernel blocks of a backend that lists them, the largest first; none for another."""
+    if backend == FLASHINFER_MLA:
+        return MLA_KERNEL_BLOCKS
+    if backend != FLASHINFER:
+        return ()
+    if large_pages and has_shared_kv_heads(model, tp=tp):
+        return KERNEL_BLOCKS
+    return tuple(size for size in KERNEL_BLOCKS if size < LARGE_PAGE)
 
 
 def has_shared_kv_heads(model: Architecture, *, tp: int) -> bool:

@@ -57,9 +57,11 @@ def _mtp_sentences(recipe: Recipe, role: RoleRecipe, depth: int) -> Iterator[str
     if other_room is None:
         return
     asked, engines = sizes.asked, f"{sizes.ranks} engine{'s' if sizes.ranks > 1 else ''}"
+    bound = _is_bound(sizes)
     yield (
         f"{role.role.value}: concurrency {max(recipe.concurrency)} asks {asked} requests of each of {engines}. "
-        f"As set, {_speculation(own)}, {_verdict(sizes.room, asked)}; {_speculation(other)} {_verdict(other_room, asked)}."
+        f"As set, {_speculation(own)}, {_verdict(sizes, sizes.room, bound=bound)}; "
+        f"{_speculation(other)} {_verdict(other_sizes, other_room, bound=bound)}."
     )
     yield _price(sizes, other_sizes, own, other)
     yield (
@@ -75,7 +77,8 @@ def _price(sizes: RoleSizes, other: RoleSizes, own: int, other_draft: int) -> st
     assert flat.cache is not None, "the caller looked"  # noqa: S101
     states = f"{depth} more states in each of {deep.cache.linear_groups} linear groups, " if deep.cache.linear_groups else ""
     return (
-        f"MTP {depth} costs {states}one more attention layer and longer convolution states: a request takes {deep.cache.blocks_per_request} blocks "
+        f"MTP {depth} costs {states}one more attention layer and longer convolution states: the longest request takes "
+        f"{deep.cache.blocks_per_request} blocks "
         f"instead of {flat.cache.blocks_per_request}, {deep.cache.request_mib:g} MiB on a GPU instead of {flat.cache.request_mib:g}."
     )
 
@@ -100,9 +103,16 @@ def _speculation(draft: int) -> str:
     return f"with MTP {draft}" if draft else "without MTP"
 
 
-def _verdict(room: Room, asked: int) -> str:
-    fits = "they fit" if room.requests >= asked else "they do not fit"
-    return f"{fits}: vLLM's maximum concurrency is {room.concurrency:.2f}, {room.requests} whole requests"
+def _verdict(sizes: RoleSizes, room: Room, *, bound: bool) -> str:
+    """Whether what is asked fits, by requests of the workload's length; with vLLM's own figure, by the longest."""
+    most = "at most " if bound else ""
+    fits = "they do not fit" if room.workload_requests < sizes.asked else "they may fit" if bound else "they fit"
+    tokens = sizes.cache.workload_tokens if sizes.cache else 0
+    return f"{fits}: vLLM's maximum concurrency is {most}{room.concurrency:.2f}, and {most}{room.workload_requests} requests of {tokens} tokens fit"
+
+
+def _is_bound(sizes: RoleSizes) -> bool:
+    return sizes.budget is not None and sizes.budget.kv.bound
 
 
 def _with_mtp(recipe: Recipe, role: RoleRecipe, depth: int) -> tuple[Recipe, RoleRecipe]:

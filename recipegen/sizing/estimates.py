@@ -13,7 +13,7 @@ from math import log
 from recipegen.model import Architecture, Topology
 from recipegen.sizing.calibration import Calibration, MeasuredRow
 from recipegen.sizing.engine_build import ONE_SIDED, engine_build, shards_sequences
-from recipegen.sizing.graphs import MIN_GRAPH_BYTES, NONE
+from recipegen.sizing.graphs import MIN_GRAPH_BYTES, NONE, graph_memory_gib
 from recipegen.sizing.sizes import Estimate
 
 MARGIN = 0.1
@@ -29,6 +29,8 @@ ACTIVATION_MARGIN = 2.0
 """Factor on the computed part of the peak activation that surely holds it."""
 
 Part = Callable[[MeasuredRow], float]
+
+GIB = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,16 +84,21 @@ def estimate_parts(calibration: Calibration, situation: Situation) -> tuple[Esti
 
 
 def workspace_gib(model: Architecture, topology: Topology, *, tokens: int, all2all: str) -> float:
-    """GiB of the one-sided all2all's workspace on one GPU; 0 with another backend, or where there is no all2all.
+    """GiB of the one-sided all2all's workspace on one GPU: EP x tokens x bytes of a token; 0 with another backend, or without all2all."""
+    return topology.ep_size * tokens * workspace_token_bytes(model, topology, all2all=all2all) / GIB
 
-    EP x tokens x (dispatched hidden state with scales + 8 x top-k + 2 x hidden combined). Source: vLLM 0.28
-    `device_communicators/all2all.py` FlashInferNVLinkOneSidedManager, `fused_moe/all2all_utils.py`.
+
+def workspace_token_bytes(model: Architecture, topology: Topology, *, all2all: str) -> int:
+    """Bytes of the one-sided all2all's workspace for a token and rank; 0 with another backend, or where there is no all2all.
+
+    Dispatched hidden state with scales + 8 x top-k + 2 x hidden combined. Source: vLLM 0.28 `device_communicators/all2all.py`
+    FlashInferNVLinkOneSidedManager, `fused_moe/all2all_utils.py`.
     """
     if all2all != ONE_SIDED or model.moe is None or not topology.ep or topology.dp == 1:
-        return 0.0
+        return 0
     hidden = model.hidden_size
-    dispatched = hidden / 2 + hidden / 16 if model.moe.expert_dtype == "nvfp4" else 2 * hidden
-    return topology.ep_size * tokens * (dispatched + 8 * model.moe.top_k + 2 * hidden) / 2**30
+    dispatched = hidden // 2 + hidden // 16 if model.moe.expert_dtype == "nvfp4" else 2 * hidden
+    return dispatched + 8 * model.moe.top_k + 2 * hidden
 
 
 def activation_per_token(model: Architecture, topology: Topology, *, spread: bool) -> float:
@@ -100,15 +107,28 @@ def activation_per_token(model: Architecture, topology: Topology, *, spread: boo
     Three hidden states, the widest projection, and for each chosen expert its input and three times its width; with `spread` the
     chosen experts lie evenly on the GPUs, without all on this one.
     """
-    linear, attention = model.linear, model.attention
-    widest = attention.heads * attention.head_dim * 3
-    if linear is not None:
-        widest = max(widest, 2 * linear.key_heads * linear.key_head_dim + 2 * linear.value_heads * linear.value_head_dim)
-    values = 3 * model.hidden_size + max(widest, 3 * model.mlp_intermediate_size) / topology.tp
+    values = 3 * model.hidden_size + max(_widest(model), 3 * model.mlp_intermediate_size) / topology.tp
     if model.moe is not None:
         chosen = model.moe.top_k / topology.tp if spread else model.moe.top_k
         values += chosen * (model.hidden_size + 3 * model.moe.intermediate_size)
     return 2 * values
+
+
+def _widest(model: Architecture) -> int:
+    """Values of the widest projection of a layer, on all GPUs together."""
+    linear, attention = model.linear, model.attention
+    own = attention.heads * attention.head_dim * 3
+    if linear is None:
+        return own
+    return max(own, 2 * linear.key_heads * linear.key_head_dim + 2 * linear.value_heads * linear.value_head_dim)
+
+
+def _token_formula(model: Architecture, topology: Topology) -> str:
+    """`activation_per_token` of spread experts in numbers."""
+    tp, hidden, moe = topology.tp, model.hidden_size, model.moe
+    dense = f"max({_widest(model)}, 3 x {model.mlp_intermediate_size})" if model.mlp_intermediate_size else f"{_widest(model)}"
+    chosen = f" + {moe.top_k} / {tp} x ({hidden} + 3 x {moe.intermediate_size})" if moe else ""
+    return f"2 x (3 x {hidden} + {dense} / {tp}{chosen})"
 
 
 def _same_settings(calibration: Calibration, situation: Situation) -> bool:
@@ -140,7 +160,13 @@ def _interpolated(part: Part, rows: tuple[MeasuredRow, MeasuredRow], situation: 
     share = (tokens - below.max_num_batched_tokens) / span if span else 0.5
     ends = sorted((part(below), part(above)))
     best = part(below) + share * (part(above) - part(below))
-    return Estimate(ends[0] * (1 - MARGIN), best, ends[1] * (1 + MARGIN), f"interpolated between {below} and {above}")
+    formula = f"{part(below):.2f} + {_share(below, above, tokens)} x ({part(above):.2f} - {part(below):.2f})"
+    return Estimate(ends[0] * (1 - MARGIN), best, ends[1] * (1 + MARGIN), f"interpolated between {below} and {above}", formula)
+
+
+def _share(below: MeasuredRow, above: MeasuredRow, tokens: int) -> str:
+    low, high = below.max_num_batched_tokens, above.max_num_batched_tokens
+    return f"({tokens} - {low}) / ({high} - {low})" if high > low else "0.5"
 
 
 def _distance(row: MeasuredRow, situation: Situation) -> tuple[object, ...]:
@@ -160,14 +186,23 @@ def _non_torch(rows: Sequence[MeasuredRow], calibration: Calibration, situation:
     With sequence-parallel MoE each TP rank may dispatch its share of the tokens only; that is the lower end.
     """
     bases = [row.non_torch - _row_workspace(row, calibration, situation) for row in rows]
-    asked = workspace_gib(situation.model, situation.topology, tokens=situation.max_num_batched_tokens, all2all=situation.all2all)
+    model, topology, tokens, nearest = situation.model, situation.topology, situation.max_num_batched_tokens, rows[0]
+    asked = workspace_gib(model, topology, tokens=tokens, all2all=situation.all2all)
     low, high = min(bases) * (1 - MARGIN), max(bases) * (1 + MARGIN) + asked
-    origin = f"{rows[0]} without its all2all workspace, and {asked:.2f} GiB of workspace"
+    origin = f"{nearest} without its all2all workspace, and this one's: EP x batched tokens x bytes of a token"
     if situation.dispatches and situation.all2all != calibration.all2all_backend:
         high += OTHER_ALL2ALL_GIB
         origin += f"; buffers of {situation.all2all} were not measured"
-    least = asked / situation.topology.tp if situation.sequence_parallel else asked
-    return Estimate(max(0.0, low + least), max(0.0, bases[0] + asked), max(0.0, high), origin)
+    least = asked / topology.tp if situation.sequence_parallel else asked
+    less = _workspace_formula(model, nearest.topology, nearest.max_num_batched_tokens, calibration.all2all_backend)
+    more = _workspace_formula(model, topology, tokens, situation.all2all)
+    formula = f"max(0, {nearest.non_torch:.2f} - {less} + {more})"
+    return Estimate(max(0.0, low + least), max(0.0, bases[0] + asked), max(0.0, high), origin, formula)
+
+
+def _workspace_formula(model: Architecture, topology: Topology, tokens: int, all2all: str) -> str:
+    token = workspace_token_bytes(model, topology, all2all=all2all)
+    return f"{topology.ep_size} x {tokens} x {token} / {GIB}" if token else "0"
 
 
 def _row_workspace(row: MeasuredRow, calibration: Calibration, situation: Situation) -> float:
@@ -178,22 +213,32 @@ def _activation(rows: Sequence[MeasuredRow], situation: Situation) -> Estimate:
     """The smallest measured peak, and what batched tokens and sampled logits add to it; a dummy run of vLLM's, not derivable."""
     model, tokens = situation.model, situation.max_num_batched_tokens
     floor = min(row.activation for row in rows)
-    logits = LOGIT_COPIES * min(tokens, situation.max_num_seqs * (1 + situation.draft)) * model.vocab_size * 4
-    even, uneven = ((logits + tokens * activation_per_token(model, situation.topology, spread=spread)) / 2**30 for spread in (True, False))
-    origin = f"not derivable: smallest measured peak, scaled by {tokens} batched tokens and {situation.max_num_seqs} sampled requests"
-    return Estimate(floor * (1 - MARGIN), floor + even, floor * (1 + MARGIN) + ACTIVATION_MARGIN * uneven, origin)
+    rows_sampled = min(tokens, situation.max_num_seqs * (1 + situation.draft))
+    logits = LOGIT_COPIES * rows_sampled * model.vocab_size * 4
+    each = (activation_per_token(model, situation.topology, spread=spread) for spread in (True, False))
+    even, uneven = ((logits + tokens * one) / GIB for one in each)
+    origin = (
+        f"not derivable: smallest measured peak; {LOGIT_COPIES} float32 copies of {rows_sampled} rows of logits; {tokens} batched tokens, with "
+        f"three hidden states, the widest projection and the chosen experts of each"
+    )
+    formula = (
+        f"{floor:.2f} + ({LOGIT_COPIES} x {rows_sampled} x {model.vocab_size} x 4 + {tokens} x {_token_formula(model, situation.topology)}) / {GIB}"
+    )
+    return Estimate(floor * (1 - MARGIN), floor + even, floor * (1 + MARGIN) + ACTIVATION_MARGIN * uneven, origin, formula)
 
 
 def _graphs(rows: Sequence[MeasuredRow], calibration: Calibration, situation: Situation) -> Estimate:
-    """The nearest row's estimate by graph; between the cheapest graph (1 MiB each in another mode) and the dearest row or graph."""
-    count = situation.graphs
-    if not count:
-        return Estimate(0.0, 0.0, 0.0, "no CUDA graphs")
-    each = [row.graphs_estimate / row.graphs for row in rows if row.graphs]
-    if not each or situation.mode == NONE:
-        return Estimate(0.0, 0.0, 0.0, "no CUDA graphs")
-    same = situation.mode == calibration.cudagraph_mode
-    low = count * (min(each) * (1 - MARGIN) if same else MIN_GRAPH_BYTES / 2**30)
-    high = max(*(row.graphs_estimate for row in rows), count * max(each)) * (1 + MARGIN)
-    origin = f"{count} graphs as dear as those of {rows[0]}"
-    return Estimate(low, count * each[0], high, origin if same else f"{origin}; mode {situation.mode} was not measured")
+    """By the mean graph of the nearest row; between the cheapest graph (1 MiB each in another mode) and the dearest row or graph."""
+    count, none = situation.graphs, Estimate(0.0, 0.0, 0.0, "no CUDA graphs", "0")
+    measured = [row for row in rows if row.graphs]
+    if not count or not measured or situation.mode == NONE:
+        return none
+    each, nearest = [row.graphs_estimate / row.graphs for row in measured], measured[0]
+    same, least = situation.mode == calibration.cudagraph_mode, MIN_GRAPH_BYTES / GIB
+    cheapest = min(each) * (1 - MARGIN) if same else least
+    low, best = (graph_memory_gib(one, one, count) for one in (cheapest, each[0]))
+    high = max(*(row.graphs_estimate for row in rows), graph_memory_gib(max(each), max(each), count)) * (1 + MARGIN)
+    origin = f"vLLM's rule, largest graph + (graphs - 1) x second largest, at least 1 MiB each; a graph as dear as those of {nearest}"
+    one = f"{nearest.graphs_estimate:.2f} / {nearest.graphs}"
+    formula = f"{one} + ({count} - 1) x max({one}, 1 / 1024)"
+    return Estimate(low, best, high, origin if same else f"{origin}; mode {situation.mode} was not measured", formula)

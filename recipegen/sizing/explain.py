@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recipegen.model import Architecture, Recipe
-from recipegen.sizing.block_size import DEFAULT_BLOCK, MLA_HYBRID_ALIGN
+from recipegen.sizing.block_size import DEFAULT_BLOCK, MLA_HYBRID_ALIGN, natural_block_size
 from recipegen.sizing.cache import NULL_BLOCKS, linear_blocks, study_request_mib
-from recipegen.sizing.engine_settings import EngineSettings, engine_settings
+from recipegen.sizing.engine_settings import TEMPLATE_TOKENS, EngineSettings, engine_settings
 from recipegen.sizing.explain_graphs import graph_steps
 from recipegen.sizing.explain_memory import budget_steps, weight_steps
 from recipegen.sizing.explain_step import KV_UTILS, STUDY, Step, amount
-from recipegen.sizing.sizes import BlockSizes, CacheSizes, RoleSizes
+from recipegen.sizing.sizes import BlockSizes, CacheSizes, RoleSizes, Room
 from recipegen.sizing.state import PACKED_MLA, attention_bytes_per_token, conv_channels, dtype_bytes, linear_state_bytes
+from recipegen.sizing.unsized import BLOCKS_OVERRIDE, given_kv_flag
 
 __all__ = ["Step", "explain_sizes"]
 
@@ -88,25 +89,59 @@ def _block_steps(model: Architecture, settings: EngineSettings, blocks: BlockSiz
 def _cache_steps(model: Architecture, settings: EngineSettings, blocks: BlockSizes, cache: CacheSizes, pp: int) -> Iterator[Step]:
     token = cache.page_bytes // blocks.chosen
     yield Step("page: a block in one layer", f"{blocks.chosen} x {token}", amount(cache.page_bytes, "B"), f"{_SPECS} page_size_bytes")
-    attention, linear = model.attention.layers + settings.mtp_layers, model.linear.layers if model.linear else 0
-    title = f"layers of a block id: {attention} attention in {cache.attention_groups} group(s), {linear} linear in {cache.linear_groups}"
+    kinds = [kind for kind in _kinds(model, settings, cache) if kind[2]]
+    title = "layers of a block id: " + ", ".join(f"{layers} {name} in {count} group(s)" for name, layers, count in kinds)
     if cache.padding_layers:
         title += f", {cache.padding_layers} padding"
-    kinds = [(n, count) for n, count in ((attention, cache.attention_groups), (linear, cache.linear_groups)) if count]
-    fullest = ", ".join(f"ceil({n} / {count})" for n, count in kinds)
+    fullest = ", ".join(f"ceil({layers} / {count})" for _, layers, count in kinds)
     formula = f"max({fullest})" if len(kinds) > 1 else fullest
     formula = f"ceil({formula} / {pp})" if pp > 1 else formula
     yield Step(title, formula, amount(cache.layers, "layers"), f"{KV_UTILS} _get_kv_cache_groups_uniform_page_size")
-    states = linear_blocks(settings.max_model_len, block=blocks.chosen, draft=settings.draft, cache_mode=settings.cache_mode)
-    formula = f"{cache.attention_groups} x ceil({settings.max_model_len} / {blocks.chosen})"
-    if cache.linear_groups:
-        formula += f" + {cache.linear_groups} x {states}"
-    title = f"block ids of a request of {settings.max_model_len} tokens"
-    if cache.linear_groups:
-        title += f" (linear: mamba cache mode {settings.cache_mode}, {settings.draft} drafted tokens)"
-    yield Step(title, formula, amount(cache.blocks_per_request, "blocks"), f"{_SPECS} max_memory_usage_bytes")
+    longest = _request_formula(model, settings, blocks, cache, longest=True)
+    note = f" (linear: mamba cache mode {settings.cache_mode}, {settings.draft} drafted tokens)" if cache.linear_groups else ""
+    title = f"block ids of a request of {settings.max_model_len} tokens, max-model-len{note}"
+    yield Step(title, longest, amount(cache.blocks_per_request, "blocks"), f"{_SPECS} max_memory_usage_bytes")
     formula = f"{cache.blocks_per_request} x {cache.layers} x {cache.page_bytes} / 1048576"
     yield Step("memory of such a request on one GPU", formula, f"{cache.request_mib:.2f} MiB", "blocks x layers x page")
+    own = _request_formula(model, settings, blocks, cache, longest=False)
+    title = f"block ids of a request of the workload: {cache.workload_tokens} tokens, ISL + OSL + {TEMPLATE_TOKENS} for a chat template"
+    yield Step(title, own, amount(cache.workload_blocks, "blocks"), _SPECS)
+
+
+def _kinds(model: Architecture, settings: EngineSettings, cache: CacheSizes) -> tuple[tuple[str, int, int], ...]:
+    """Kinds of layers with their number and their groups."""
+    sliding = model.attention.sliding_layers if cache.sliding_groups else 0
+    return (
+        ("attention", model.attention.layers - sliding + settings.mtp_layers, cache.attention_groups),
+        ("sliding-window", sliding, cache.sliding_groups),
+        ("linear", model.linear.layers if model.linear else 0, cache.linear_groups),
+    )
+
+
+def _request_formula(model: Architecture, settings: EngineSettings, blocks: BlockSizes, cache: CacheSizes, *, longest: bool) -> str:
+    tokens, block = settings.max_model_len if longest else cache.workload_tokens, blocks.chosen
+    formula = f"{cache.attention_groups} x ceil({tokens} / {block})"
+    if cache.sliding_groups:
+        step = settings.graphs.max_num_batched_tokens if longest else 1 + settings.draft
+        window = f"ceil(min({model.attention.window} - 1 + {step}, {tokens}) / {block}) + 1"
+        formula += f" + {cache.sliding_groups} x " + (f"({window})" if longest else f"min({window}, ceil({tokens} / {block}))")
+    if cache.linear_groups:
+        states = linear_blocks(tokens, block=block, draft=settings.draft, cache_mode=settings.cache_mode)
+        formula += f" + {cache.linear_groups} x {states}"
+    return formula
+
+
+def _study_steps(model: Architecture, settings: EngineSettings, room: Room, kv: str) -> Iterator[Step]:
+    """The published study's request lies on one GPU: a block of its own size, no TP, no MTP."""
+    block = natural_block_size(model, tp=1, mtp=0, dtypes=settings.dtypes)
+    token = attention_bytes_per_token(model, tp=1, dtype=settings.dtypes.kv)
+    linear = model.linear.layers if model.linear else 0
+    formula = f"(ceil({settings.max_model_len} / {block}) x {model.attention.layers} + {linear}) x {block} x {token} / 1048576"
+    mib = study_request_mib(model, max_model_len=settings.max_model_len, dtypes=settings.dtypes)
+    title = f"the study's request: blocks of {block} tokens in {model.attention.layers} attention layers, one in each of {linear} linear"
+    yield Step(title, formula, f"{mib:g} MiB", STUDY)
+    title = "the study's figure: KV over a request on one GPU without TP and MTP"
+    yield Step(title, f"{kv} x 1024 / {mib:g}", f"{room.study_requests:.1f} requests", STUDY)
 
 
 def _room_steps(recipe: Recipe, model: Architecture, settings: EngineSettings, sizes: RoleSizes) -> Iterator[Step]:
@@ -114,20 +149,29 @@ def _room_steps(recipe: Recipe, model: Architecture, settings: EngineSettings, s
     if cache is None or room is None:
         return
     kv = f"{room.kv_gib:.6f}".rstrip("0").rstrip(".")
-    formula = f"floor({kv} x 1073741824 / ({cache.page_bytes} x {cache.layers}))"
-    yield Step("block ids of the pool", formula, amount(room.blocks, "blocks"), f"{KV_UTILS} get_num_blocks")
+    if given_kv_flag(sizes.role) == BLOCKS_OVERRIDE:
+        yield Step("block ids of the pool", str(room.blocks), amount(room.blocks, "blocks"), BLOCKS_OVERRIDE)
+    else:
+        formula = f"floor({kv} x 1073741824 / ({cache.page_bytes} x {cache.layers}))"
+        yield Step("block ids of the pool", formula, amount(room.blocks, "blocks"), f"{KV_UTILS} get_num_blocks")
     concurrency, source = f"{room.concurrency:.2f} requests of an engine", f"{KV_UTILS} get_max_concurrency_for_kv_cache_config"
-    yield Step("vLLM's maximum concurrency", f"{room.blocks} / {cache.blocks_per_request}", concurrency, source)
-    formula = f"floor(({room.blocks} - {NULL_BLOCKS}) / {cache.blocks_per_request})"
-    yield Step("whole requests that fit beside the null block", formula, amount(room.requests, "requests of an engine"), "vLLM v1/core/block_pool.py")
-    mib = study_request_mib(model, max_model_len=settings.max_model_len, dtypes=settings.dtypes)
-    study = f"{room.study_requests:.1f} requests"
-    yield Step("the study's figure: KV over a request on one GPU without TP and MTP", f"{kv} x 1024 / {mib:g}", study, STUDY)
-    asked = f"ceil({max(recipe.concurrency, default=0)} / {sizes.ranks})"
-    title = "requests asked of an engine at the highest concurrency"
+    title = f"vLLM's maximum concurrency, of {settings.max_model_len} tokens each"
+    yield Step(title, f"{room.blocks} / {cache.blocks_per_request}", concurrency, source)
+    for tokens, blocks, fit in (
+        (settings.max_model_len, cache.blocks_per_request, room.requests),
+        (cache.workload_tokens, cache.workload_blocks, room.workload_requests),
+    ):
+        title = f"whole requests of {tokens} tokens that fit beside the null block"
+        yield Step(title, f"floor(({room.blocks} - {NULL_BLOCKS}) / {blocks})", amount(fit, "requests of an engine"), "vLLM v1/core/block_pool.py")
+    yield from _study_steps(model, settings, room, kv)
+    yield from _asked_steps(recipe, sizes, room)
+
+
+def _asked_steps(recipe: Recipe, sizes: RoleSizes, room: Room) -> Iterator[Step]:
+    asked, title = f"ceil({max(recipe.concurrency, default=0)} / {sizes.ranks})", "requests asked of an engine at the highest concurrency"
     if sizes.asked * sizes.ranks < max(recipe.concurrency, default=0):
         asked, title = str(sizes.asked), f"{title}, at most max-num-seqs prefill at once"
     yield Step(title, asked, amount(sizes.asked, "requests"), "concurrency / (workers x DP)")
     if sizes.head_room is not None:
-        head_room = f"{sizes.head_room * 100:.1f} %"
-        yield Step("head room", f"({room.requests} / {sizes.asked} - 1) x 100", head_room, "requests that fit / asked - 1")
+        title, source = "head room, by requests of the workload's length", "requests that fit / asked - 1"
+        yield Step(title, f"({room.workload_requests} / {sizes.asked} - 1) x 100", f"{sizes.head_room * 100:.1f} %", source)

@@ -22,20 +22,20 @@ def weight_steps(sizes: RoleSizes) -> Iterator[Step]:
 
 def budget_steps(budget: Budget) -> Iterator[Step]:
     """What the engine may use, what it takes, what is left for the KV cache."""
-    share = budget.total_gib * budget.utilization
-    yield Step("memory that the engine may use", f"{budget.total_gib:g} x {budget.utilization:g}", f"{share:.2f} GiB", "gpu-memory-utilization")
+    use = f"{budget.total_gib:g} x {budget.utilization:g}"
+    yield Step("memory that the engine may use", use, f"{budget.engine_gib:.2f} GiB", "gpu-memory-utilization")
     parts = (budget.weights, budget.non_torch, budget.activation, budget.graphs)
     for name, part in zip(("weights", "non-torch memory", "peak activation", "CUDA graph estimate"), parts, strict=True):
-        yield Step(name, _interval(part), f"{part.best:.2f} GiB", part.origin)
-    if budget.kv.origin.startswith("measured"):
-        yield Step("KV cache", f"{budget.kv.best:.2f}", f"{budget.kv.best:.2f} GiB", budget.kv.origin)
-        return
-    taken = " - ".join(f"{part.best:.4f}" for part in parts)
-    formula = f"max(0, {budget.total_gib:g} x {budget.utilization:g} - {taken})"
-    yield Step(
-        f"KV cache, surely {budget.kv.low:.2f} to {budget.kv.high:.2f}", formula, f"{budget.kv.best:.2f} GiB", f"{_BUDGET}; {budget.kv.origin}"
-    )
+        yield Step(name, part.formula or f"{part.best:.4f}", _interval(part), part.origin)
+    kv = budget.kv
+    source = kv.origin if kv.exact else f"{_BUDGET}; {kv.origin}"
+    yield Step("KV cache", kv.formula or f"{kv.best:.4f}", _interval(kv), source)
 
 
 def _interval(part: Estimate) -> str:
-    return f"{part.best:.2f}" if part.low == part.high else f"between {part.low:.2f} and {part.high:.2f}"
+    """`207.92 GiB (207.91 to 207.93)`, `254.49 GiB at most`."""
+    if part.exact:
+        return f"{part.best:.2f} GiB"
+    if part.bound:
+        return f"{part.best:.2f} GiB at {'most' if part.best == part.high else f'least, at most {part.high:.2f}'}"
+    return f"{part.best:.2f} GiB ({part.low:.2f} to {part.high:.2f})"

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from recipegen.model import Architecture, Recipe, Role, RoleRecipe
-from recipegen.role_flags import draft_tokens, whole_number
-from recipegen.sizing.block_size import DEFAULT_BLOCK, kernel_block_size, natural_block_size
-from recipegen.sizing.budget import make_budget
-from recipegen.sizing.cache import CacheSettings, cache_room, cache_sizes, study_request_mib
+from recipegen.role_flags import draft_tokens, own_draft_tokens, size
+from recipegen.sizing.block_size import DEFAULT_BLOCK, block_misfit, kernel_block_size, natural_block_size
+from recipegen.sizing.budget import make_budget, weights_estimate, with_given_kv
+from recipegen.sizing.cache import GIB, CacheSettings, cache_room, cache_sizes, study_request_mib
 from recipegen.sizing.calibration import load_calibration
 from recipegen.sizing.engine_build import is_blackwell
-from recipegen.sizing.engine_settings import EngineSettings, cache_dtypes, engine_settings, mamba_cache_mode, mamba_chunk
+from recipegen.sizing.engine_settings import EngineSettings, batch_limits, cache_dtypes, engine_settings, mamba_cache_mode, mamba_chunk
 from recipegen.sizing.estimates import Situation
 from recipegen.sizing.graphs import graph_sizes
-from recipegen.sizing.sizes import BlockSizes, Budget, CacheSizes, RoleSizes, Room
+from recipegen.sizing.sizes import BlockSizes, Budget, CacheSizes, RoleSizes, Room, WeightPart
 from recipegen.sizing.state import CacheDtypes, unknown_cache_dtype
+from recipegen.sizing.unsized import BLOCKS_OVERRIDE, given_kv_flag, unsized_flags
 from recipegen.sizing.weights import weight_parts
 
-__all__ = ["block_size", "cache_dtypes", "known_dtypes", "own_block_size", "room_for", "size_role", "unknown_dtype"]
+__all__ = [
+    "asked_requests",
+    "block_inputs",
+    "block_size",
+    "cache_dtypes",
+    "known_dtypes",
+    "own_block_size",
+    "room_for",
+    "shared_block_size",
+    "size_role",
+    "unknown_dtype",
+]
+
+LARGEST_GPU_GIB = 10_000
+"""Above every GPU: bounds the cache where the memory of the GPU is not known."""
 
 
 def unknown_dtype(role: RoleRecipe, model: Architecture | None = None) -> str:
@@ -27,8 +43,25 @@ def unknown_dtype(role: RoleRecipe, model: Architecture | None = None) -> str:
 
 
 def own_block_size(model: Architecture, role: RoleRecipe, *, mtp: int) -> int:
-    """Tokens of a block that vLLM settles on for this role when nothing is asked. KeyError for a cache type of unknown size."""
-    return _settled(model, role, cache_dtypes(role), mtp=mtp, asked=None)
+    """Tokens of a block that vLLM settles on for this role when nothing is asked, `mtp` being the point's.
+
+    KeyError for a cache type of unknown size.
+    """
+    return _settled(model, role, cache_dtypes(role), draft=own_draft_tokens(role, mtp=mtp), asked=None)
+
+
+def shared_block_size(model: Architecture, roles: Sequence[RoleRecipe], *, mtp: int) -> int:
+    """Tokens of the smallest block that every role settles on when it is asked of all of them. KeyError as above."""
+    settled = {own_block_size(model, role, mtp=mtp) for role in roles}
+    while len(settled) > 1:
+        block = max(settled)
+        settled = {_settled(model, role, cache_dtypes(role), draft=own_draft_tokens(role, mtp=mtp), asked=block) for role in roles} | {block}
+    return settled.pop()
+
+
+def block_inputs(model: Architecture, role: RoleRecipe, *, mtp: int) -> tuple[object, ...]:
+    """What decides on a role's own block size beside the model: the same for two roles, the same block."""
+    return role.topology.tp, own_draft_tokens(role, mtp=mtp), cache_dtypes(role), mamba_cache_mode(role, model), mamba_chunk(role)
 
 
 def known_dtypes(role: RoleRecipe) -> CacheDtypes:
@@ -38,15 +71,15 @@ def known_dtypes(role: RoleRecipe) -> CacheDtypes:
 
 def block_size(recipe: Recipe, role: RoleRecipe) -> int:
     """Tokens of a block that vLLM settles on for this role, `block-size` of the recipe included."""
-    asked, model = whole_number(role, "block-size"), recipe.model.architecture
+    asked, model = size(role, "block-size"), recipe.model.architecture
     if model is None:
         return asked or DEFAULT_BLOCK
-    return _settled(model, role, known_dtypes(role), mtp=draft_tokens(recipe, role), asked=asked)
+    return _settled(model, role, known_dtypes(role), draft=draft_tokens(recipe, role), asked=asked)
 
 
-def _settled(model: Architecture, role: RoleRecipe, dtypes: CacheDtypes, *, mtp: int, asked: int | None) -> int:
+def _settled(model: Architecture, role: RoleRecipe, dtypes: CacheDtypes, *, draft: int, asked: int | None) -> int:
     mode, chunk = mamba_cache_mode(role, model), mamba_chunk(role)
-    return natural_block_size(model, tp=role.topology.tp, mtp=mtp, dtypes=dtypes, asked=asked, cache_mode=mode, chunk=chunk)
+    return natural_block_size(model, tp=role.topology.tp, mtp=draft, dtypes=dtypes, asked=asked, cache_mode=mode, chunk=chunk)
 
 
 def size_role(recipe: Recipe, role: RoleRecipe) -> RoleSizes | None:
@@ -57,27 +90,31 @@ def size_role(recipe: Recipe, role: RoleRecipe) -> RoleSizes | None:
     model = recipe.model.architecture
     if model is None:
         return None
-    settings = engine_settings(recipe, role, model)
+    settings, unsized = engine_settings(recipe, role, model), unsized_flags(role, model)
     blocks, cache = _layout(recipe, role, model, settings)
-    graphs = graph_sizes(settings.graphs)
-    parts = weight_parts(model, role.topology, mtp_layers=settings.mtp_layers, sequence_parallel=settings.sequence_parallel)
+    cache = None if unsized.cache else cache
     sizes = RoleSizes(
         role=role,
         ranks=role.workers * role.topology.dp,
-        asked=_asked(recipe, role, settings),
+        asked=asked_requests(recipe, role),
         blocks=blocks,
         cache=cache,
-        graphs=graphs,
-        weight_parts=parts,
+        graphs=graph_sizes(settings.graphs),
+        weight_parts=() if unsized.weights else _weights(model, role, settings),
         budget=None,
         room=None,
         room_low=None,
+        unsized=unsized.flags,
     )
-    budget = _budget(recipe, sizes, model, settings)
-    if budget is None:
+    budget, kv = _budget(recipe, sizes, model, settings), _given_gib(role, cache)
+    if budget and kv is not None:
+        budget = with_given_kv(budget, kv, given_kv_flag(role))
+    ends = (kv, kv, kv) if kv is not None else (budget.kv.best, budget.kv.low, budget.kv.high) if budget else None
+    if ends is None:
         return sizes
-    best, low = (_room(model, settings, cache, kv_gib) for kv_gib in (budget.kv.best, budget.kv.low))
-    return replace(sizes, budget=budget, room=best, room_low=low)
+    most = recipe.hardware.gpu_memory_gib or LARGEST_GPU_GIB  # of a cache that is asked to be larger, no more than that can be used
+    best, low, high = (_room(model, settings, cache, min(gib, most)) for gib in ends)
+    return replace(sizes, budget=budget, room=best, room_low=low, room_high=high)
 
 
 def room_for(recipe: Recipe, role: RoleRecipe, kv_gib: float) -> Room | None:
@@ -89,38 +126,57 @@ def room_for(recipe: Recipe, role: RoleRecipe, kv_gib: float) -> Room | None:
     return _room(model, settings, _layout(recipe, role, model, settings)[1], kv_gib)
 
 
+def asked_requests(recipe: Recipe, role: RoleRecipe) -> int:
+    """Requests at once on one rank: at the highest concurrency all of them decode, but only max-num-seqs prefill."""
+    asked = -(-max(recipe.concurrency, default=0) // (role.workers * role.topology.dp))
+    return min(asked, batch_limits(recipe, role)[0]) if role.role is Role.PREFILL else asked
+
+
 def _room(model: Architecture, settings: EngineSettings, cache: CacheSizes | None, kv_gib: float) -> Room | None:
     if cache is None:
         return None
     return cache_room(cache, kv_gib=kv_gib, study_mib=study_request_mib(model, max_model_len=settings.max_model_len, dtypes=settings.dtypes))
 
 
-def _asked(recipe: Recipe, role: RoleRecipe, settings: EngineSettings) -> int:
-    """Requests at once on one rank: at the highest concurrency all of them decode, but only max-num-seqs prefill."""
-    asked = -(-max(recipe.concurrency, default=0) // (role.workers * role.topology.dp))
-    return min(asked, settings.graphs.max_num_seqs) if role.role is Role.PREFILL else asked
+def _given_gib(role: RoleRecipe, cache: CacheSizes | None) -> float | None:
+    """GiB of KV cache on one GPU where a flag says them; None where none does, or blocks are counted whose size is not known."""
+    flag = given_kv_flag(role)
+    if not flag:
+        return None
+    count = size(role, flag) or 0
+    if flag == BLOCKS_OVERRIDE:
+        return count * cache.block_bytes / GIB if cache else None
+    return count / GIB
 
 
 def _layout(recipe: Recipe, role: RoleRecipe, model: Architecture, settings: EngineSettings) -> tuple[BlockSizes, CacheSizes | None]:
     if unknown_cache_dtype(settings.dtypes, model):
         return BlockSizes(natural=0, chosen=0, kernel=0), None
-    topology, draft, dtypes, mode, chunk = role.topology, settings.draft, settings.dtypes, settings.cache_mode, settings.chunk
-    natural = natural_block_size(model, tp=topology.tp, mtp=draft, dtypes=dtypes, cache_mode=mode, chunk=chunk)
-    chosen = natural
-    if settings.block_size:
-        chosen = natural_block_size(model, tp=topology.tp, mtp=draft, dtypes=dtypes, asked=settings.block_size, cache_mode=mode, chunk=chunk)
-    kernel = kernel_block_size(model, tp=topology.tp, block=chosen, large_pages=is_blackwell(recipe.hardware.key))
+    natural, chosen = (_settled(model, role, settings.dtypes, draft=settings.draft, asked=asked) for asked in (None, settings.block_size))
+    large, tp, backend = is_blackwell(recipe.hardware), role.topology.tp, settings.backend
+    kernel = kernel_block_size(model, tp=tp, block=chosen, backend=backend, large_pages=large)
+    misfit = block_misfit(model, tp=tp, block=chosen, backend=backend, large_pages=large)
     cache = CacheSettings(
-        tp=topology.tp,
-        pp=topology.pp,
+        tp=tp,
+        pp=role.topology.pp,
         block=chosen,
         max_model_len=settings.max_model_len,
-        draft=draft,
+        workload_tokens=settings.workload_tokens,
+        batched_tokens=settings.graphs.max_num_batched_tokens,
+        windows=settings.windows,
+        sure=settings.mode_sure and (settings.windows_sure or not model.attention.sliding_layers),
+        draft=settings.draft,
         extra_layers=settings.mtp_layers,
-        cache_mode=mode,
-        dtypes=dtypes,
+        cache_mode=settings.cache_mode,
+        dtypes=settings.dtypes,
     )
-    return BlockSizes(natural=natural, chosen=chosen, kernel=kernel), cache_sizes(model, cache)
+    return BlockSizes(natural=natural, chosen=chosen, kernel=kernel, misfit=misfit), cache_sizes(model, cache)
+
+
+def _weights(model: Architecture, role: RoleRecipe, settings: EngineSettings, *, other: bool = False) -> tuple[WeightPart, ...]:
+    """Weights as the build has them; `other` asks for those with the other answer to whether MoE is sequence-parallel."""
+    sequence_parallel = settings.sequence_parallel is not other
+    return weight_parts(model, role.topology, mtp_layers=settings.mtp_layers, sequence_parallel=sequence_parallel)
 
 
 def _budget(recipe: Recipe, sizes: RoleSizes, model: Architecture, settings: EngineSettings) -> Budget | None:
@@ -133,16 +189,20 @@ def _budget(recipe: Recipe, sizes: RoleSizes, model: Architecture, settings: Eng
         draft=settings.draft,
         max_num_seqs=wanted.max_num_seqs,
         max_num_batched_tokens=wanted.max_num_batched_tokens,
-        capture=graphs.sizes[-1] if graphs.sizes else 0,
+        capture=graphs.largest,
         graphs=graphs.count,
         mode=wanted.mode,
         all2all=settings.all2all,
         sequence_parallel=settings.sequence_parallel,
     )
+    calibration = load_calibration(recipe.model.key, recipe.hardware.key)
+    other = sizes.weights_gib
+    if not settings.sharding_sure:
+        other = sum(part.gpu_gib for part in _weights(model, sizes.role, settings, other=True))
     return make_budget(
         total_gib=recipe.hardware.gpu_memory_gib,
         utilization=settings.utilization,
-        weights_gib=sizes.weights_gib,
-        calibration=load_calibration(recipe.model.key, recipe.hardware.key),
+        weights=weights_estimate(calibration, situation, sizes.weights_gib, other),
+        calibration=calibration,
         situation=situation,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from recipegen.model import Architecture, Attention, LinearAttention, Moe, Topology
+from recipegen.sizing.divides import model_layers
 from recipegen.sizing.sizes import WeightPart
 from recipegen.sizing.state import DTYPE_BYTES, conv_channels
 
@@ -32,24 +33,60 @@ class _Sizes:
         return self.sharded / tp + self.whole
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """What a pipeline stage holds: its share of the layers, copies of the vocabulary's matrices, whether the MTP layers."""
+
+    share: float
+    matrices: int
+    mtp: bool
+
+
 @lru_cache(maxsize=2048)
 def weight_parts(model: Architecture, topology: Topology, *, mtp_layers: int, sequence_parallel: bool) -> tuple[WeightPart, ...]:
     """Return the weights of the fullest pipeline stage, by part; empty where a size of the model is not known.
 
     `mtp_layers` are the MTP layers that are loaded (0 without MTP), `sequence_parallel` tells that the shared expert is whole on
-    every GPU. Experts are split over TP x DP, with EP by whole experts. Of each kind of layer a stage has its share, rounded up;
-    the last one, with the output matrix and the MTP layer, is the fullest.
+    every GPU. Experts are split over TP x DP, with EP by whole experts. A stage has its share of each kind of layer.
     """
     if not is_sizable(model):
         return ()
-    parts = (
-        *_expert_parts(model, topology, sequence_parallel=sequence_parallel),
-        *_layer_parts(model, topology),
-        _vocabulary(model, topology, mtp=mtp_layers > 0),
-        *_mtp_parts(model, topology, layers=mtp_layers, sequence_parallel=sequence_parallel),
-        WeightPart(name="rest (fitted)", whole_gib=REST_GIB, gpu_gib=REST_GIB, sharding="replicated"),
+    made = (
+        (
+            *_expert_parts(model, topology, stage, sequence_parallel=sequence_parallel),
+            *_layer_parts(model, topology, stage),
+            _vocabulary(model, topology, stage),
+            *_mtp_parts(model, topology, stage, layers=mtp_layers, sequence_parallel=sequence_parallel),
+            WeightPart(name="rest (fitted)", whole_gib=REST_GIB, gpu_gib=REST_GIB, sharding="replicated"),
+        )
+        for stage in _stages(model, topology.pp, mtp=mtp_layers > 0)
     )
-    return tuple(part for part in parts if part.whole_gib)
+    return tuple(part for part in max(made, key=lambda parts: sum(part.gpu_gib for part in parts)) if part.whole_gib)
+
+
+def stage_margin_gib(model: Architecture, topology: Topology, gib: float) -> float:
+    """GiB by which the fullest of several stages may differ from `gib`: a layer, where layers differ; 0 without stages.
+
+    How the kinds of layers lie in the sequence, and so where a stage ends among them, is not known here.
+    """
+    mixed = model.linear is not None or (model.moe is not None and model.mlp_layers > 0)
+    return gib / -(-model_layers(model) // topology.pp) if topology.pp > 1 and mixed else 0.0
+
+
+def _stages(model: Architecture, pp: int, *, mtp: bool) -> tuple[_Stage, ...]:
+    """The stages that can be the fullest: first, last, and one between.
+
+    Layers that are left over go to the stages before the last, from the end on: vLLM 0.28 `distributed/utils.py` get_pp_indices.
+    The first stage has the input matrix, the last the output matrix and MTP, which needs the input matrix too.
+    """
+    if pp == 1:
+        return (_Stage(1.0, 1 if model.tied_embeddings else 2, mtp=True),)
+    layers = model_layers(model)
+    least, over = divmod(layers, pp)
+    first, last = (least + (over == pp - 1)) / layers, least / layers
+    ends = (_Stage(first, 1, mtp=False), _Stage(last, 2 if mtp and not model.tied_embeddings else 1, mtp=True))
+    between = (_Stage((least + (over > 0)) / layers, 0, mtp=False),) if pp > 2 else ()
+    return (*ends, *between)
 
 
 def is_sizable(model: Architecture) -> bool:
@@ -63,46 +100,43 @@ def _part(name: str, whole: float, gpu: float, sharding: str) -> WeightPart:
     return WeightPart(name=name, whole_gib=whole / 2**30, gpu_gib=gpu / 2**30, sharding=sharding)
 
 
-def _expert_parts(model: Architecture, topology: Topology, *, sequence_parallel: bool) -> Iterator[WeightPart]:
+def _expert_parts(model: Architecture, topology: Topology, stage: _Stage, *, sequence_parallel: bool) -> Iterator[WeightPart]:
     moe = model.moe
     if moe is None:
         return
-    stage = -(-moe.layers // topology.pp)
+    layers = moe.layers * stage.share
     experts = _experts(model, moe)
-    yield _part("routed experts", experts * moe.layers, _experts_on_gpu(model, moe, topology) * stage, _expert_sharding(topology))
+    yield _part("routed experts", experts * moe.layers, _experts_on_gpu(model, moe, topology) * layers, _expert_sharding(topology))
     shared = 3.0 * model.hidden_size * moe.shared_intermediate_size * DTYPE_BYTES[model.dtype]
     on_gpu, sharding = _shared_expert(shared, topology, sequence_parallel=sequence_parallel)
-    yield _part("shared expert", shared * moe.layers, on_gpu * stage, sharding)
+    yield _part("shared expert", shared * moe.layers, on_gpu * layers, sharding)
     router = _router(model, moe)
-    yield _part("router and gates", router * moe.layers, router * stage, "replicated")
+    yield _part("router and gates", router * moe.layers, router * layers, "replicated")
 
 
-def _layer_parts(model: Architecture, topology: Topology) -> Iterator[WeightPart]:
-    tp, pp, width = topology.tp, topology.pp, DTYPE_BYTES[model.dtype]
+def _layer_parts(model: Architecture, topology: Topology, stage: _Stage) -> Iterator[WeightPart]:
+    tp, share, width = topology.tp, stage.share, DTYPE_BYTES[model.dtype]
     if linear := model.linear:
-        one = _linear(model, linear, tp)
-        yield _part(f"linear attention ({linear.kind})", one * linear.layers, one / tp * -(-linear.layers // pp), "/ TP")
+        one = _linear(model, linear, tp) * linear.layers
+        yield _part(f"linear attention ({linear.kind})", one, one / tp * share, "/ TP")
     whole, one_gpu = _attention(model, 1), _attention(model, tp)
     layers = model.attention.layers
     note = "/ TP; latent projections replicated" if model.attention.mla else "/ TP; K and V by KV heads, at least one"
-    yield _part("attention", whole.on_gpu(1) * layers, one_gpu.on_gpu(tp) * -(-layers // pp), note)
-    dense = 3.0 * model.hidden_size * model.mlp_intermediate_size * width
-    yield _part("dense MLP", dense * model.mlp_layers, dense / tp * -(-model.mlp_layers // pp), "/ TP")
-    total = layers + (model.linear.layers if model.linear else 0)
-    norms = 2.0 * model.hidden_size * width
-    yield _part("norms", norms * total, norms * -(-total // pp), "replicated")
+    yield _part("attention", whole.on_gpu(1) * layers, one_gpu.on_gpu(tp) * layers * share, note)
+    dense = 3.0 * model.hidden_size * model.mlp_intermediate_size * width * model.mlp_layers
+    yield _part("dense MLP", dense, dense / tp * share, "/ TP")
+    norms = 2.0 * model.hidden_size * width * (layers + (model.linear.layers if model.linear else 0))
+    yield _part("norms", norms, norms * share, "replicated")
 
 
-def _vocabulary(model: Architecture, topology: Topology, *, mtp: bool) -> WeightPart:
-    """Input and output matrix; on the last of several stages the output matrix, and for MTP the input one as well."""
+def _vocabulary(model: Architecture, topology: Topology, stage: _Stage) -> WeightPart:
     one = float(model.vocab_size * model.hidden_size * DTYPE_BYTES[model.dtype])
-    copies = 1 if model.tied_embeddings or (topology.pp > 1 and not mtp) else 2
-    return _part("embedding and output matrix", one * (1 if model.tied_embeddings else 2), one * copies / topology.tp, "/ TP")
+    return _part("embedding and output matrix", one * (1 if model.tied_embeddings else 2), one * stage.matrices / topology.tp, "/ TP")
 
 
-def _mtp_parts(model: Architecture, topology: Topology, *, layers: int, sequence_parallel: bool) -> Iterator[WeightPart]:
+def _mtp_parts(model: Architecture, topology: Topology, stage: _Stage, *, layers: int, sequence_parallel: bool) -> Iterator[WeightPart]:
     """An MTP layer is an attention layer with its experts (or MLP), and a projection of two hidden states to one."""
-    if not layers:
+    if not layers or not stage.mtp:
         return
     tp, width, hidden = topology.tp, DTYPE_BYTES[model.dtype], model.hidden_size
     whole = _attention(model, 1).on_gpu(1) + 2.0 * hidden * hidden * width

@@ -22,6 +22,7 @@ from recipegen.model import (
     Workload,
 )
 from recipegen.sizing.budget import DEFAULT_UTILIZATION
+from recipegen.sizing.divides import not_divided
 from recipegen.sizing.graphs import FULL_DECODE_ONLY
 from recipegen.sizing.role_sizes import size_role
 from recipegen.sizing.sizes import RoleSizes
@@ -65,7 +66,7 @@ class Assumptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A topology of a sweep. `requests` fit on all its ranks together, `requests_per_gpu` is what it is ranked by."""
+    """A topology of a sweep. `requests` of the workload's length fit on all its ranks together, per GPU they are what it is ranked by."""
 
     recipe: Recipe
     sizes: RoleSizes
@@ -124,7 +125,7 @@ def sweep(
     sized = (
         size_topology(model, hardware, topology, mtp=mtp, isl=isl, osl=osl, assume=assume) for topology in topologies(architecture, max_gpus=max_gpus)
     )
-    found = [_candidate(recipe, sizes) for recipe, sizes in sized if sizes and sizes.room and sizes.room.requests]
+    found = [_candidate(recipe, sizes) for recipe, sizes in sized if sizes and sizes.room and sizes.room.requests]  # else vLLM would not start
     return tuple(sorted(found, key=lambda c: (-c.requests_per_gpu, c.topology.gpus, c.topology.tp, not c.topology.ep)))
 
 
@@ -132,19 +133,27 @@ def topologies(model: Architecture, *, max_gpus: int) -> Iterator[Topology]:
     """Topologies that a model can run with: TP and DP in powers of 2, PP 1, EP off, and on where there are experts to share."""
     for tp in _powers(max_gpus):
         for dp in _powers(max_gpus // tp):
-            for ep in (False, True):
-                if _divides(model, Topology(tp=tp, dp=dp, ep=ep)):
-                    yield Topology(tp=tp, dp=dp, ep=ep)
+            for topology in (Topology(tp=tp, dp=dp), Topology(tp=tp, dp=dp, ep=True)):
+                if not (topology.ep and topology.ep_size == 1) and not not_divided(model, topology):
+                    yield topology
 
 
-def _divides(model: Architecture, topology: Topology) -> bool:
-    """Whether heads, linear-attention dimensions and experts can be shared out; one GPU has no EP."""
-    tp, linear, moe = topology.tp, model.linear, model.moe
-    if model.attention.heads % tp or (linear is not None and (linear.value_heads % tp or (linear.kind == "gdn" and linear.key_heads % tp))):
-        return False
-    if topology.ep:
-        return moe is not None and 1 < topology.ep_size <= moe.experts
-    return moe is None or moe.intermediate_size % (tp * topology.dp) == 0
+def why_not(model: ModelSpec, hardware: HardwareSpec, topology: Topology, sizes: RoleSizes | None) -> tuple[str, ...]:
+    """Return the reasons why a topology cannot run: what does not divide, and, by `sizes` of it, what does not fit; none where it can.
+
+    Of intervals the end counts that leaves most room.
+    """
+    reasons = list(not_divided(model.architecture, topology)) if model.architecture else []
+    budget, room = (sizes.budget, sizes.room_high) if sizes else (None, None)
+    if budget and budget.weights.low > budget.engine_gib:
+        share = f"{budget.total_gib:g} x {budget.utilization:g} of {hardware.key}"
+        reasons.append(
+            f"{budget.weights.best:.1f} GiB of weights on each GPU exceed the {budget.engine_gib:.1f} GiB that the engine may use ({share})"
+        )
+    elif sizes and sizes.cache and room and room.concurrency < 1 and not sizes.cache.lower_bound:
+        need = f"{sizes.cache.request_mib / 1024:.2f} GiB of each GPU"
+        reasons.append(f"the longest request takes {need}, and the KV cache has {room.kv_gib:.2f} at most")
+    return tuple(reasons)
 
 
 def _powers(limit: int) -> Iterator[int]:
@@ -155,7 +164,7 @@ def _powers(limit: int) -> Iterator[int]:
 
 
 def _candidate(recipe: Recipe, sizes: RoleSizes) -> Candidate:
-    requests = sizes.room.requests * sizes.ranks if sizes.room else 0
+    requests = sizes.room.workload_requests * sizes.ranks if sizes.room else 0
     return Candidate(recipe=recipe, sizes=sizes, requests=requests, requests_per_gpu=requests / sizes.role.topology.gpus)
 
 

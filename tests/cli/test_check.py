@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from click.testing import CliRunner, Result
 
 from recipegen.cli import main
-from tests.support import LEAF, matrix_of
+from tests.support import LEAF, ROOT, matrix_of
 
 POINT = '{prefill: 1xTP8, decode: 1xTP8, concurrency: [4], time_limit: "1:00:00"}'
 GOOD = matrix_of(POINT)
@@ -70,7 +74,10 @@ def test_submit_refuses(matrix: Path) -> None:
 
 def test_what_the_matrix_allows_is_shown_by_check_alone(matrix: Path) -> None:
     matrix.write_text(BAD + "allow:\n  - {rule: flag-choice, reason: a build of ours}\n")
-    assert "(allowed: a build of ours)" in run("check", matrix).stdout
+    shown = run("check", matrix)
+    assert "allowed error: " in shown.stdout
+    assert "(reason: a build of ours)" in shown.stdout
+    assert "1 allowed" in shown.stderr
     done = run("render", matrix)
     assert done.exit_code == 0
     assert "flag-choice" not in done.stderr
@@ -95,3 +102,82 @@ def test_a_rule_is_explained() -> None:
     assert done.stdout.startswith("pd-block-size (")
     assert run("check", "--explain", "nothing").exit_code == 2
     assert run("check").exit_code == 2
+
+
+def test_what_the_command_cannot_use_is_said_in_every_format(tmp_path: Path) -> None:
+    for output in ("json", "github", "sarif"):
+        done = run("check", tmp_path / "none.yaml", "--format", output)
+        assert done.exit_code == 2
+        assert "argument" in done.stdout
+        assert "none.yaml" in done.stderr
+
+
+def test_a_broken_profile_is_said_with_its_place(matrix: Path) -> None:
+    profile = matrix.parent / "oslo.yaml"
+    profile.write_text("schema: recipegen-cluster/v1\nname: oslo\nscheduler: slurm\nrun_root: /runs\nstorge: {}\n")
+    done = run("check", matrix, "--cluster", profile)
+    assert done.exit_code == 2
+    assert f"{profile}:5:1: " in done.stderr
+    assert "[schema-unknown-key]" in done.stderr
+    (finding,) = json.loads(run("check", matrix, "--cluster", profile, "--format", "json").stdout)["findings"]
+    assert (finding["rule"], finding["line"]) == ("schema-unknown-key", 5)
+
+
+def test_the_built_in_cluster_has_nothing_to_check() -> None:
+    assert run("check", LEAF, "--cluster", "local").stdout == run("check", LEAF).stdout
+
+
+def test_plan_shows_its_table_and_refuses(matrix: Path) -> None:
+    done = run("plan", matrix)
+    assert done.exit_code == 1
+    assert "decode 1xTP8+EP" in done.stdout
+
+
+def test_what_cannot_be_read_is_a_finding_beside_the_others(matrix: Path) -> None:
+    (matrix.parent / "sub").mkdir()
+    (matrix.parent / "sub" / "matrix.yaml").symlink_to("/proc/self/mem")
+    document = json.loads(run("check", matrix.parent, "--format", "json").stdout)
+    assert {"argument", "flag-choice"} <= {finding["rule"] for finding in document["findings"]}
+    assert run("check", matrix.parent).exit_code == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user to be refused")
+def test_a_closed_folder_is_not_passed_over() -> None:
+    code = "import os, sys; from recipegen.leaf import find_matrices; from pathlib import Path; os.setuid(65534); print(find_matrices(Path(sys.argv[1])))"
+    with TemporaryDirectory(dir="/tmp") as folder:
+        for name in ("open", "closed"):
+            (Path(folder) / name).mkdir()
+            (Path(folder) / name / "matrix.yaml").write_text(GOOD)
+        Path(folder).chmod(0o755)
+        (Path(folder) / "closed").chmod(0)
+        shown = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert "closed/matrix.yaml" in shown
+    assert "open/matrix.yaml" in shown
+
+
+def test_a_hostile_name_begins_no_line(tmp_path: Path) -> None:
+    folder = tmp_path / "a\n::error::pwn"
+    folder.mkdir()
+    (folder / "matrix.yaml").write_text(BAD)
+    for args in (("check", folder), ("check", folder, "--format", "github"), ("check", folder, "--point", "x"), ("check", folder / "none")):
+        done = run(*args)
+        assert done.exit_code
+        assert not [line for line in (done.stdout + done.stderr).splitlines() if line.lstrip().startswith("::error::pwn")]
+
+
+def test_a_name_that_is_not_utf8_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.yaml")
+    path.write_text(BAD)
+    for output in ("json", "sarif", "github", "text"):
+        done = subprocess.run(
+            [sys.executable, "-m", "recipegen", "check", os.fsencode(path), "--format", output], capture_output=True, check=False, cwd=ROOT
+        )
+        assert done.returncode == 1, done.stderr
+        assert b"flag-choice" in done.stdout
+        done.stdout.decode()
+
+
+def test_an_empty_option_is_not_an_absent_one() -> None:
+    assert run("check", LEAF, "--point", "").exit_code == 2
+    assert run("check", LEAF, "--cluster", "").exit_code == 2
+    assert run("check", LEAF, "--explain", "all").exit_code == 2

@@ -86,21 +86,22 @@ def test_a_file_that_is_there_stays_without_force(config: Path, tmp_path: Path) 
 def test_a_dangling_link_is_not_written_through(config: Path, tmp_path: Path) -> None:
     out = tmp_path / "llama.yaml"
     out.symlink_to(tmp_path / "elsewhere")
-    assert recipegen("model", "add", config, *PIN, "--out", out).exit_code == 2
-    assert recipegen("model", "add", config, *PIN, "--out", out, "--force").exit_code == 0
+    for options in ((), ("--force",)):
+        assert recipegen("model", "add", config, *PIN, "--out", out, *options).exit_code == 2
+    assert out.is_symlink()
     assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--repo", REPO, "--revision", "main"), "revision: expected a string that matches"),
-        (("--repo", "Llama", "--revision", REVISION), "repo: expected a string that matches"),
+        (("--repo", REPO, "--revision", "main"), "error: --revision: expected 40 hex digits: the commit, found the string 'main'\n"),
+        (("--repo", "Llama", "--revision", REVISION), "error: --repo: expected a repository of the hub, ORG/NAME, found the string 'Llama'\n"),
         (("--repo", "a/b\nserved_name: x", "--revision", REVISION), "is no key of a model"),
         (("--repo", "a/b\nserved_name: x", "--revision", REVISION, "--key", "b"), "error: "),
         ((*PIN, "--key", "../x"), "'../x' is no key of a model"),
         ((*PIN, "--key", "x" * 101), "is no key of a model"),
-        ((*PIN, "--served-name", "a b"), "served_name: expected a string that matches"),
+        ((*PIN, "--served-name", "a b"), "error: --served-name: expected a name that clients ask for: "),
         ((*PIN, "--checkpoint-bytes", "9" * 30), "error: "),
         ((*PIN, "--checkpoint-bytes", "0"), "--checkpoint-bytes"),
         ((*PIN, "--checkpoint-bytes", "5", "--index", "x.json"), "give one"),
@@ -159,3 +160,22 @@ def test_an_added_model_is_found_where_models_are_looked_up(config: Path, tmp_pa
     target = tmp_path / "recipegen/data/models/llama-3.3-70b-instruct.yaml"
     assert run("add", str(config), *PIN) == [f"written: {target}"]
     assert "llama-3.3-70b-instruct" in run("list")
+
+
+def test_nothing_is_written_into_an_installed_copy_unless_it_is_named(config: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    shutil.copytree(ROOT / "recipegen", site / "recipegen", ignore=shutil.ignore_patterns("__pycache__"))
+    code = "import sys; sys.path.insert(0, '.'); from recipegen.cli import main; main(sys.argv[1:])"
+    target = site / "recipegen/data/models/llama-3.3-70b-instruct.yaml"
+
+    def add(*options: str) -> tuple[int, str]:
+        command = [sys.executable, "-c", code, "model", "add", str(config), *PIN, *options]
+        done = subprocess.run(command, cwd=site, check=False, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stderr
+
+    status, said = add()
+    assert (status, target.exists()) == (2, False)
+    assert "is an installed copy" in said
+    assert "hint: --out" in said
+    assert add("--out", str(target)) == (0, "")
+    assert target.exists()

@@ -41,7 +41,7 @@ def test_a_topology_without_a_matrix() -> None:
     done = run(*words, "--osl", "1024", "--format", "json")
     (sizes,) = json.loads(done.stdout)
     assert sizes["topology"] == "TP4DP4+EP"
-    assert sizes["block_size"] == {"natural": 2176, "chosen": 2176, "kernel": 128}
+    assert sizes["block_size"] == {"natural": 2176, "chosen": 2176, "kernel": 128, "misfit": ""}
     assert "TP4DP4+EP" in run(*words).stdout
     assert "2176 x 512 = 1114112 B" in run(*words, "--explain").stdout
 
@@ -49,6 +49,7 @@ def test_a_topology_without_a_matrix() -> None:
 def test_a_sweep_ranks_by_what_fits() -> None:
     found = json.loads(run("size", "--sweep", "16", "--format", "json").stdout)
     assert [one["requests_per_gpu"] for one in found] == sorted((one["requests_per_gpu"] for one in found), reverse=True)
+    assert {one["topology"] for one in json.loads(run("size", "--sweep", "--format", "json").stdout)} > {one["topology"] for one in found}
     assert run("size", "--sweep", "16").stdout.splitlines()[1].split()[0] == found[0]["topology"]
 
 
@@ -59,6 +60,8 @@ def test_a_sweep_ranks_by_what_fits() -> None:
         (("--hardware", "gb300"), "gb300-nvl72"),
         (("--topology", "TP4XP2"), "TP4XP2"),
         (("--sweep", "2"), "no topology"),
+        (("--sweep", "8", "--topology", "TP8"), "two questions"),
+        (("--explain",), "--explain needs a --topology"),
         (("--topology", "TP8", "--kv-cache-dtype", "fp9"), "fp9"),
     ],
 )

@@ -7,21 +7,26 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from recipegen.benchmarks import make_benchmark
+from recipegen.catalogue import load_hardware, load_model
 from recipegen.engines import REAL
 from recipegen.errors import Source
 from recipegen.matrix import canonical_flag
-from recipegen.model import (  # fmt: skip
+from recipegen.model import (
+    Architecture,
+    Attention,
     Benchmark,
     Dynamo,
-    HardwareSpec,
+    LinearAttention,
     Matrix,
     ModelSpec,
+    Moe,
     Point,
     Role,
     RoleSettings,
@@ -31,10 +36,12 @@ from recipegen.model import (  # fmt: skip
     Topology,
     Workload,
 )
+from tests.unit.test_hf_config import KNOWN
 
 ROLES = {"prefill": Role.PREFILL, "decode": Role.DECODE, "aggregated": Role.AGG}
 SIZES = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")
-DOMAIN = {"gb200": 18, "gb300": 18}
+HARDWARE = {"gb200": "gb200-nvl72", "gb300": "gb300-nvl72"}
+STUDIED = load_model("qwen3.8-2.4t-nvfp4")
 UNKNOWN = "0" * 40
 NOT_SAID = "0.1.0"
 """A build older than any that is known, for recipes that do not say theirs."""
@@ -66,7 +73,9 @@ def _filled(value: Any, names: Mapping[str, Any]) -> Any:
 def as_matrix(recipe: Mapping[str, Any], file: str) -> Matrix:
     """One public recipe as a matrix of one point."""
     benchmark, resources = recipe["benchmark"], recipe["resources"]
-    configs = {ROLES[name]: _with_connector(recipe["backend"], flags or {}) for name, flags in recipe["backend"]["vllm_config"].items()}
+    configs = {ROLES[name]: flags or {} for name, flags in recipe["backend"]["vllm_config"].items()}
+    if Role.AGG not in configs:
+        configs = {role: _with_connector(recipe["backend"], flags) for role, flags in configs.items()}
     environment = {role: recipe["backend"].get(f"{name}_environment") or {} for name, role in ROLES.items()}
     lengths = [f.get("max-model-len") for f in configs.values() if f.get("max-model-len")]
     isl, osl = int(benchmark.get("isl", 1024)), int(benchmark.get("osl", 1024))
@@ -76,14 +85,38 @@ def as_matrix(recipe: Mapping[str, Any], file: str) -> Matrix:
         name=recipe["name"], shapes=shapes, mtp=0, concurrency=concurrency, sized_for=concurrency[-1], time_limit_s=4 * 3600,
         overrides={role: _settings(configs.get(role, {}), environment[role], file) for role in Role}, source=Source(file, 1, 1),
     )  # fmt: skip
-    repo = recipe["model"]["path"].removeprefix("hf:")
     return Matrix(
-        file=file, name=recipe["name"], model=ModelSpec(key=repo, repo=repo, revision=UNKNOWN, served_name=repo), points=(point,),
-        hardware=HardwareSpec(key=resources["gpu_type"], gpus_per_node=resources["gpus_per_node"], nodes_per_domain=DOMAIN.get(resources["gpu_type"], 1000)),
+        file=file, name=recipe["name"], model=_model(recipe["model"]["path"].removeprefix("hf:")), points=(point,),
+        hardware=replace(load_hardware(HARDWARE.get(resources["gpu_type"], resources["gpu_type"])), gpus_per_node=resources["gpus_per_node"]),
         workload=Workload(isl=isl, osl=osl, max_model_len=min(map(int, lengths), default=max(isl + osl + 1024, 4096))),
         runtime=Runtime(image=recipe["model"]["container"], vllm=_build(recipe), dynamo=Dynamo(version="1.2.1")),
         benchmark=_benchmark(benchmark), common=RoleSettings(), roles={role: RoleSettings() for role in Role},
     )  # fmt: skip
+
+
+QWEN35 = Architecture(
+    hidden_size=4096, vocab_size=248320, max_position=262144, mtp_layers=1,
+    attention=Attention(layers=15, heads=32, kv_heads=2, head_dim=256, output_gate=True),
+    linear=LinearAttention(layers=45, key_heads=16, value_heads=64, key_head_dim=128, value_head_dim=128, conv_kernel=4),
+    moe=Moe(layers=60, experts=512, top_k=10, intermediate_size=1024, shared_intermediate_size=1024, expert_dtype="nvfp4"),
+)  # fmt: skip
+QWEN3_32B = Architecture(
+    hidden_size=5120, vocab_size=151936, max_position=40960, mlp_layers=64, mlp_intermediate_size=25600,
+    attention=Attention(layers=64, heads=64, kv_heads=8, head_dim=128),
+)  # fmt: skip
+ARCHITECTURES = {
+    "Qwen3.5-397B": QWEN35, "qwen3-32b": QWEN3_32B, "DeepSeek-R1": KNOWN["DeepSeek-R1"][1], "deepseek-r1": KNOWN["DeepSeek-R1"][1],
+    "Kimi-K2": KNOWN["Kimi-K2"][1], "MiniMax-M2": KNOWN["MiniMax-M2"][1], "minimax-m2": KNOWN["MiniMax-M2"][1], "gpt-oss": KNOWN["gpt-oss-120b"][1],
+    "Nemotron-3-Super": KNOWN["Nemotron-3-Super"][1],
+}  # fmt: skip
+"""Families whose shape is known, by part of the name: sizing and the rules that need a model see these recipes whole."""
+
+
+def _model(repo: str) -> ModelSpec:
+    if repo == STUDIED.repo:
+        return STUDIED
+    known = next((architecture for part, architecture in ARCHITECTURES.items() if part in repo), None)
+    return ModelSpec(key=repo, repo=repo, revision=UNKNOWN, served_name=repo, architecture=known)
 
 
 BENCHMARK = {

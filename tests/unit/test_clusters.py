@@ -19,7 +19,7 @@ from recipegen.clusters import (
     site_env,
     slurm_time,
 )
-from recipegen.errors import InputError
+from recipegen.errors import InputError, Source
 from recipegen.launch import Directives
 from recipegen.profile_files import load_profile, profile_folders, resolve_profile
 
@@ -55,6 +55,46 @@ def test_the_documented_profile_is_read_as_documented() -> None:
 def test_a_profile_survives_json() -> None:
     for one in (parse_profile(DOCUMENTED, "oslo.yaml"), profile(), LOCAL):
         assert profile_from_json(json.loads(json.dumps(profile_to_json(one)))) == one
+
+
+def test_a_profile_knows_where_it_says_what() -> None:
+    text = (
+        HEAD
+        + """deadlines:
+  ready: "2:00:00"
+slurm: {require: [mem, account]}
+container:
+  runtime: pyxis
+  images:
+    a/b:v1: /images/b.sqsh
+models: {}
+account: null
+"""
+    )
+    found = parse_profile(text, "oslo.yaml")
+    places = {
+        ("deadlines", "ready"): (6, 10),
+        ("deadlines", "reserve"): (5, 1),  # not written: what is around it
+        ("slurm", "require"): (7, 9),
+        ("slurm", "require", 1): (7, 24),
+        ("container", "images", "a/b:v1"): (11, 13),
+        ("container", "images", "other"): (10, 3),
+        ("models", "a/b"): (12, 9),
+        ("account",): (13, 10),
+        ("name",): (2, 7),
+    }
+    for path, (line, column) in places.items():
+        assert found.place(*path) == Source("oslo.yaml", line, column), path
+    assert found.place("storage", "read_gib_s") is None
+    assert LOCAL.place("name") is None
+
+
+def test_places_stay_with_the_file() -> None:
+    found = parse_profile(DOCUMENTED, "oslo.yaml")
+    assert found.places
+    assert "places" not in profile_to_json(found)
+    assert profile_from_json({**profile_to_json(found), "places": {"name": "x"}}).places == {}
+    assert parse_profile("# a line more\n" + DOCUMENTED, "other.yaml") == found
 
 
 def test_what_is_not_measured_is_not_known() -> None:
@@ -222,7 +262,8 @@ def test_profiles_are_found_by_name_in_order(tmp_path: Path) -> None:
 
 def test_a_profile_is_called_as_its_file(tmp_path: Path) -> None:
     (tmp_path / "bergen.yaml").write_text(HEAD)
-    with pytest.raises(InputError, match="calls itself 'oslo'; expected 'bergen'"):
+    with pytest.raises(InputError, match="calls itself 'oslo'; expected 'bergen'") as caught:
         resolve_profile("bergen", folders=[str(tmp_path)], local=lambda: LOCAL)
+    assert [problem.source for problem in caught.value.problems] == [Source(str(tmp_path / "bergen.yaml"), 2, 7)]
     with pytest.raises(InputError, match="cannot be read: no such file"):
         load_profile(str(tmp_path / "none.yaml"))

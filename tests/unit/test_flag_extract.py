@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import zipfile
 from importlib.resources import files
 from pathlib import Path
@@ -406,12 +407,42 @@ def broken(tmp_path: Path, kind: str) -> Path:
         ("NUL", "is no Python that can be read"),
         ("no flags", "no flag was found"),
         ("endless", "refer to one another without end"),
-        ("huge", "9437184 bytes"),
+        ("huge", "more than 8388608 bytes"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(tmp_path: Path, kind: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         extract_flags(broken(tmp_path, kind), "1.0.0")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless device", "pipe for a wheel"])
+def test_what_never_ends_is_not_read(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "vllm/engine"
+    folder.mkdir(parents=True)
+    target = tmp_path / "vllm-1.0.0-py3-none-any.whl" if kind == "pipe for a wheel" else folder / "arg_utils.py"
+    if kind == "endless device":
+        target.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(target)
+    with pytest.raises(InputError, match="not a regular file"):
+        extract_flags(target if kind == "pipe for a wheel" else tmp_path, "1.0.0")
+
+
+@pytest.mark.parametrize("damage", ["version", "lzma", "deep"])
+def test_a_wheel_that_zipfile_or_the_parser_cannot_take_is_refused(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "vllm-1.0.0-py3-none-any.whl"
+    text = "x = " + "-" * 100_000 + "1\n" if damage == "deep" else "x = 1\n" * 1000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA if damage == "lzma" else zipfile.ZIP_STORED) as archive:
+        archive.writestr("vllm/engine/arg_utils.py", text)
+    data = bytearray(path.read_bytes())
+    if damage == "version":
+        central = data.rindex(b"PK\x01\x02")
+        data[central + 6 : central + 8] = (90).to_bytes(2, "little")
+    elif damage == "lzma":
+        data[70:120] = b"\xff" * 50
+    path.write_bytes(data)
+    with pytest.raises(InputError):
+        extract_flags(path, "1.0.0")
 
 
 def test_a_folder_without_a_version_needs_one(tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ def test_says_where_it_cannot_be_read(text: str, offset: int, words: str) -> Non
 def test_refuses_what_it_cannot_evaluate() -> None:
     with pytest.raises(FormulaError, match="unknown name 'b'"):
         parse_formula("a + b").evaluate({"a": 1})
+    with pytest.raises(FormulaError, match="unknown name 'sized_fro'; did you mean 'sized_for'"):
+        parse_formula("sized_fro / 2").evaluate({"sized_for": 1, "dp": 4})
     with pytest.raises(FormulaError, match="division by zero"):
         parse_formula("1 / (a - a)").evaluate({"a": 1})
     with pytest.raises(FormulaError, match="too large"):

@@ -274,7 +274,7 @@ KNOWN: dict[str, tuple[dict[str, Any], Architecture]] = {
             hidden_size=2880,
             vocab_size=201088,
             max_position=131072,
-            attention=Attention(layers=36, heads=64, kv_heads=8, head_dim=64),
+            attention=Attention(layers=36, heads=64, kv_heads=8, head_dim=64, sliding_layers=18, window=128),
             moe=Moe(layers=36, experts=128, top_k=4, intermediate_size=2880, expert_dtype="mxfp4"),
         ),
     ),
@@ -441,9 +441,10 @@ def test_a_quantized_dense_model_is_sized_without_its_weights() -> None:
 @pytest.mark.parametrize(
     ("config", "note"),
     [
-        (GPT_OSS, "18 of 36 attention layers have a sliding window"),
+        (GPT_OSS, "18 of 36 attention layers have a sliding window of 128 tokens"),
+        ({k: v for k, v in GPT_OSS.items() if k != "sliding_window"}, "18 of 36 attention layers have a sliding window of unknown size"),
         ({k: v for k, v in GPT_OSS.items() if k != "layer_types"}, "18 of 36 attention layers have a sliding window"),
-        (MIXTRAL | {"sliding_window": 4096}, "32 of 32 attention layers have a sliding window"),
+        (MIXTRAL | {"sliding_window": 4096}, "32 of 32 attention layers have a sliding window of 4096 tokens"),
         (GPT_OSS, "the config names no dtype"),
         (NEMOTRON, "two matrices; its experts work in a latent space"),
         ({"model_type": "kimi_k25", "vision_config": {}, "text_config": KIMI}, "encoders"),

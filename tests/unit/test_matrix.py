@@ -37,6 +37,37 @@ def test_points_get_their_names() -> None:
     assert matrix.points[0].sized_for == 512
 
 
+def test_a_setting_knows_where_its_name_its_value_and_its_keys_stand() -> None:
+    head = MINIMAL.replace("points:", "agg:\n  args:\n    eplb_config:\n      window_size: 10\n      a: {b: [1, {c: 2}]}\npoints:")
+    line = head[: head.index("eplb_config")].count("\n") + 1
+    (setting,) = parse_matrix(matrix_of(agg_point("TP8"), head=head), "m").roles[Role.AGG].args
+    assert (setting.name, setting.key_source, setting.source) == ("eplb-config", Source("m", line, 5), Source("m", line + 1, 7))
+    assert {place.path: (place.key.line, place.key.column, place.value.column) for place in setting.places} == {
+        ("window_size",): (line + 1, 7, 20),
+        ("a",): (line + 2, 7, 10),
+        ("a", "b"): (line + 2, 11, 14),
+        ("a", "b", 0): (line + 2, 15, 15),
+        ("a", "b", 1): (line + 2, 18, 18),
+        ("a", "b", 1, "c"): (line + 2, 19, 22),
+    }
+    assert setting.place_of(("a", "b", "c"), key=True) == Source("m", line + 2, 11)
+    assert setting.place_of(("other",)) == setting.source
+    assert len({setting, setting}) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("qwen3.8-2.4t-nvfp4", "qwen3.8-2.4t-nvfp", "no model is called 'qwen3.8-2.4t-nvfp'; did you mean 'qwen3.8-2.4t-nvfp4'?"),
+        ("qwen3.8-2.4t-nvfp4", "zzz", "no model is called 'zzz'; known: "),
+        ("gb300-nvl72", "gb300-nvl", "no hardware is called 'gb300-nvl'; did you mean 'gb300-nvl72'?"),
+    ],
+)
+def test_a_model_or_hardware_that_there_is_not(old: str, new: str, words: str) -> None:
+    (problem,) = problems_of(matrix_of(agg_point("TP8")).replace(old, new))
+    assert words in problem
+
+
 def test_tp_with_and_without_ep_in_one_matrix_are_told_apart() -> None:
     head = MINIMAL.replace("expert_parallel: true", "expert_parallel: false")
     names = [p.name for p in parse_matrix(matrix_of(agg_point("TP8"), agg_point("TEP8"), head=head), "m").points]
@@ -80,9 +111,9 @@ def test_a_false_flag_is_its_negative() -> None:
         ("{agg: TP8, concurrency: [1], time_limit: 1:00:00}", (LINE, 46), "quote"),
         ('{agg: TP8, concurrency: [1], sized_fr: 2, time_limit: "1:00:00"}', (LINE, 34), "did you mean 'sized_for'?"),
         ('{agg: TP8, concurrency: [one], time_limit: "1:00:00"}', (LINE, 30), "integer"),
-        ('{agg: {shape: TP8, args: {tensor-parallel-size: 4}}, concurrency: [1], time_limit: "1:00:00"}', (LINE, 53), "comes from the topology"),
-        ('{agg: {shape: TP8, args: {port: 8000}}, concurrency: [1], time_limit: "1:00:00"}', (LINE, 37), "belongs to the launcher"),
-        ('{agg: {shape: TP8, args: {no_headless: true}}, concurrency: [1], time_limit: "1:00:00"}', (LINE, 44), "belongs to the launcher"),
+        ('{agg: {shape: TP8, args: {tensor-parallel-size: 4}}, concurrency: [1], time_limit: "1:00:00"}', (LINE, 31), "comes from the topology"),
+        ('{agg: {shape: TP8, args: {port: 8000}}, concurrency: [1], time_limit: "1:00:00"}', (LINE, 31), "belongs to the launcher"),
+        ('{agg: {shape: TP8, args: {no_headless: true}}, concurrency: [1], time_limit: "1:00:00"}', (LINE, 31), "belongs to the launcher"),
         ('{agg: {shape: TP8, args: {a_b: 1, a-b: 2}}, concurrency: [1], time_limit: "1:00:00"}', (LINE, 39), "the same flag 'a-b'"),
         ('{agg: {shape: TP8, derive: {max-num-seqs: sized / dp}}, concurrency: [1], time_limit: "1:00:00"}', (LINE, 47), "unknown name 'sized'"),
         ('{agg: {shape: TP8, derive: {max-num-seqs: 1 / (dp - 1)}}, concurrency: [1], time_limit: "1:00:00"}', (LINE, 47), "division by zero"),

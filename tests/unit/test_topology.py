@@ -42,6 +42,11 @@ def test_workers_stand_before_the_topology() -> None:
     [
         ("TP4XP2", "did you mean 'TP4DP2'?"),
         ("TPP8", "did you mean"),
+        ("TP4+PE", "did you mean 'TP4+EP'?"),
+        ("2xTP8+E", "did you mean 'TP8+EP'?"),
+        ("TPP8+EP", "did you mean 'TP8+EP'?"),
+        ("TP4+EP+EP", "did you mean 'TP4+EP'?"),
+        ("8+EP", "is not a topology"),
         ("", "is not a topology"),
         ("8", "is not a topology"),
         ("TP", "is not a topology"),

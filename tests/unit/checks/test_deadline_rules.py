@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from recipegen.checks.deadline_rules import CLUSTER_RULES, POINT_RULES
+from recipegen.checks.deadline_rules import CLUSTER_RULES, POINT_RULES, STUDY_BYTES
 from recipegen.checks.views import ClusterView
 from recipegen.clusters import parse_profile
 from recipegen.errors import Source
@@ -29,6 +29,8 @@ def say(profile: str = "", *, limit: str = "1:00:00", env: str = "", model: str 
 
 
 READY = 'deadlines: {ready: "0:50:00", reserve: 60}\n'
+DUE = f"oslo.yaml:{PROFILE.count(chr(10)) + 1}:20"
+"""Where the readiness deadline of the profile stands."""
 
 
 @pytest.mark.parametrize(
@@ -36,16 +38,16 @@ READY = 'deadlines: {ready: "0:50:00", reserve: 60}\n'
     [
         (READY, "1:00:00", []),  # unmeasured: at most 545 s of 3000
         (READY + "storage: {read_gib_s: 3}\n", "1:00:00", []),  # 449 s
-        (READY + "storage: {read_gib_s: 0.46}\n", "1:00:00", ["oslo.yaml warning deadline-load-margin"]),  # 2930 s of 3000
-        (READY + "storage: {read_gib_s: 0.44}\n", "1:00:00", ["oslo.yaml error deadline-load"]),  # 3063 s
-        (READY + "storage: {read_gib_s: 2}\n", "0:15:00", [f"{LIMIT} warning deadline-load-margin", f"{LIMIT} note deadline-limit"]),
-        (READY + "storage: {read_gib_s: 2}\n", "0:12:00", [f"{LIMIT} error deadline-load", f"{LIMIT} note deadline-limit"]),
-        (READY, "0:18:00", [f"{LIMIT} warning deadline-load-margin", f"{LIMIT} note deadline-limit"]),  # 545 s of 1020
-        (READY, "0:20:00", [f"{LIMIT} note deadline-limit"]),
-        (READY, "0:51:00", [f"{LIMIT} note deadline-limit"]),
+        (READY + "storage: {read_gib_s: 0.46}\n", "1:00:00", [f"{DUE} warning deadline-load-margin"]),  # 2930 s of 3000
+        (READY + "storage: {read_gib_s: 0.44}\n", "1:00:00", [f"{DUE} error deadline-load"]),  # 3063 s
+        (READY + "storage: {read_gib_s: 2}\n", "0:15:00", [f"{LIMIT} warning deadline-load-margin", f"{DUE} note deadline-limit"]),
+        (READY + "storage: {read_gib_s: 2}\n", "0:12:00", [f"{LIMIT} error deadline-load", f"{DUE} note deadline-limit"]),
+        (READY, "0:18:00", [f"{LIMIT} warning deadline-load-margin", f"{DUE} note deadline-limit"]),  # 545 s of 1020
+        (READY, "0:20:00", [f"{DUE} note deadline-limit"]),
+        (READY, "0:51:00", [f"{DUE} note deadline-limit"]),
         (READY, "0:51:01", []),
         ("deadlines: {ready: 60, reserve: 600}\n", "0:10:00", [f"{LIMIT} error deadline-reserve"]),
-        ("", "1:00:00", [f"{LIMIT} note deadline-limit"]),  # the default deadline of two hours
+        ("", "1:00:00", []),  # the default deadline of two hours is nobody's word
     ],
 )
 def test_the_checkpoint_against_the_deadlines(profile: str, limit: str, expected: list[str]) -> None:
@@ -57,6 +59,54 @@ def test_the_message_shows_the_arithmetic() -> None:
     profile = parse_profile(PROFILE + "storage: {read_gib_s: 0.25}\n", "oslo.yaml")
     (finding,) = CLUSTER_RULES[0].findings(ClusterView(point=view, profile=profile, profile_source=Source("oslo.yaml")))
     assert finding.message == "reading 1348 GiB at 0.25 GiB/s takes 5391 s, but the endpoint must be READY within 3540 s"
+
+
+@pytest.mark.parametrize(
+    ("profile", "limit", "mend"),
+    [
+        (
+            "deadlines: {ready: 3600}\nstorage: {read_gib_s: 0.25}\n",
+            "1:30:00",
+            "raise deadlines.ready of the profile and time_limit of the point",
+        ),  # 5391 s
+        ("deadlines: {ready: 3600}\nstorage: {read_gib_s: 0.25}\n", "2:00:00", "raise deadlines.ready of the profile"),
+        ("deadlines: {ready: 7200}\nstorage: {read_gib_s: 0.25}\n", "1:30:00", "raise time_limit of the point"),
+        (
+            "deadlines: {ready: 3600}\nstorage: {read_gib_s: 0.4}\n",
+            "2:00:00",
+            "raise deadlines.ready of the profile: 2 times the load is a fair margin",
+        ),
+        ("deadlines: {ready: 9000}\nstorage: {read_gib_s: 0.4}\n", "1:30:00", "raise time_limit of the point: 2 times the load is a fair margin"),
+    ],
+)
+def test_only_what_helps_is_to_be_raised(profile: str, limit: str, mend: str) -> None:
+    (view,) = points_of(f"{HEAD}  - {POINT.replace('1:00:00', limit)}\n")
+    cluster = ClusterView(point=view, profile=parse_profile(PROFILE + profile, "oslo.yaml"), profile_source=Source("oslo.yaml"))
+    assert [f.mend for rule in CLUSTER_RULES for f in rule.findings(cluster) if f.rule.startswith("deadline-load")] == [mend]
+
+
+@pytest.mark.parametrize(("limit", "expected"), [("0:05:00", True), ("0:09:04", True), ("0:09:06", False), ("2:00:00", False)])
+def test_a_limit_shorter_than_the_study_s_loads_is_said_without_a_profile(limit: str, expected: bool) -> None:
+    (view,) = points_of(f"{HEAD}  - {POINT.replace('1:00:00', limit)}\n")
+    findings = [f for rule in POINT_RULES for f in rule.findings(view)]
+    assert [f"{str(f.source).replace('matrix.yaml', 'm')} {f.severity.value} {f.rule}" for f in findings] == [
+        f"{LIMIT} warning deadline-study"
+    ] * expected
+
+
+def test_a_smaller_checkpoint_loads_in_less_time() -> None:
+    (view,) = points_of(f"{HEAD}  - {POINT.replace('1:00:00', '0:05:00')}\n")
+    small = replace(view, recipe=replace(view.recipe, model=replace(view.recipe.model, checkpoint_bytes=STUDY_BYTES // 2)))
+    unknown = replace(view, recipe=replace(view.recipe, model=replace(view.recipe.model, checkpoint_bytes=0)))
+    assert [f for rule in POINT_RULES for one in (small, unknown) for f in rule.findings(one)] == []
+
+
+def test_the_deadline_s_note_is_one_for_all_points() -> None:
+    limits = ("1:00:00", "0:40:00", "0:30:00")
+    profile = parse_profile(PROFILE + "deadlines: {ready: 7200}\n", "oslo.yaml")
+    views = [view for limit in limits for view in points_of(f"{HEAD}  - {POINT.replace('1:00:00', limit)}\n")]
+    clusters = [ClusterView(point=view, profile=profile, profile_source=Source("oslo.yaml")) for view in views]
+    assert len({f for rule in CLUSTER_RULES for cluster in clusters for f in rule.findings(cluster)}) == 1
 
 
 SET = "note deadline-engine-owned"

@@ -15,7 +15,7 @@ from recipegen.engine.flag_catalogue import load_flags
 from recipegen.engine.flag_spec import FlagKind, FlagSpec
 from recipegen.errors import Source
 from recipegen.matrix import parse_matrix
-from recipegen.model import Flag, Setting, Value
+from recipegen.model import EnvVar, Flag, Setting, Value
 from tests.support import LEAF
 from tests.unit.checks.views_for_tests import found, point_of
 
@@ -35,7 +35,6 @@ REFUSED = [
     ("no-enable-prefix-cachin", True, "flag-unknown", "did you mean 'no-enable-prefix-caching'?"),
     ("no-max-num-seqs", True, "flag-unknown", "did you mean 'max-num-seqs'?"),
     ("no-disable-log-stats", True, "flag-unknown", "did you mean 'disable-log-stats'?"),
-    ("tp", 8, "flag-unknown", "write 'tensor-parallel-size'"),
     ("cc.mode", 0, "flag-unknown", "write 'compilation-config'"),
     ("disable-log-requests", True, "flag-unknown", "write 'no-enable-log-requests'"),
     ("qqqqqqqq", 1, "flag-unknown", ""),
@@ -182,7 +181,7 @@ def test_a_flag_that_is_taken_back_is_checked_by_name_only(name: str) -> None:
         ("no-enable-prefix-caching", "flag-type"),
         ("compilation-config.cudagraph_mode", "flag-type"),
         ("speculative-config.num_spec", "flag-json-key"),
-        ("host", "flag-serve-only"),
+        ("uvicorn-log-level", "flag-serve-only"),
     ],
 )
 def test_a_formula_gives_a_whole_number(name: str, rule: str | None) -> None:
@@ -298,11 +297,55 @@ def test_a_flag_of_which_the_kind_is_not_known_takes_anything() -> None:
 
 
 def test_every_rule_is_documented() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES) == 13
+    assert len({rule.id for rule in RULES}) == len(RULES) == 15
     for rule in RULES:
         assert rule.title.endswith("."), rule.id
         assert "\n\nMend: " in rule.text or "\nMend: " in rule.text, rule.id
         assert "\nSource: " in rule.text, rule.id
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([("enforce-eager", True), ("compilation-config", '{"cudagraph_mode": "FULL_DECODE_ONLY"}')], True),
+        ([("enforce-eager", True), ("compilation-config.cudagraph_mode", "piecewise")], True),
+        ([("enforce-eager", True), ("compilation-config", '{"cudagraph_mode": "none"}')], False),
+        ([("enforce-eager", True), ("compilation-config.cudagraph_mode", 0)], False),
+        ([("enforce-eager", True), ("compilation-config", '{"mode": 3}')], False),
+        ([("enforce-eager", False), ("compilation-config.cudagraph_mode", "FULL")], False),
+        ([("no-enforce-eager", True), ("compilation-config.cudagraph_mode", "FULL")], False),
+        ([("compilation-config.cudagraph_mode", "FULL")], False),
+    ],
+)
+def test_eager_execution_beside_graphs(flags: list[tuple[str, Value]], said: bool) -> None:
+    view = role_with(*flags)
+    findings = [f for own in ROLE_RULES if own.id == "flag-eager-graphs" for f in own.findings(view)]
+    assert [(f.source.line, f.severity.value) for f in findings] == [(1, "warning")] * said
+
+
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [
+        ("VLLM_SSM_CONV_STATE_LAYOT", "VLLM_SSM_CONV_STATE_LAYOUT"),
+        ("VLLM_SSM_CONVSTATE_LAYOUT", "VLLM_SSM_CONV_STATE_LAYOUT"),
+        ("vllm_ssm_conv_state_layout", "VLLM_SSM_CONV_STATE_LAYOUT"),
+        ("VLLM_ENGINE_READY_TIMEOUT", "VLLM_ENGINE_READY_TIMEOUT_S"),
+        ("VLLM_NIXL_SIDE_CHANEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_HOST"),
+        ("VLLM_SSM_CONV_STATE_LAYOUT", ""),
+        ("VLLM_NIXL_SIDE_CHANNEL_PORT", ""),
+        ("VLLM_ENGINE_ITERATION_TIMEOUT_S", ""),
+        ("VLLM_MORIIO_SIDE_CHANNEL_PORT", ""),
+        ("VLLM_KV_CACHE_LAYOUT", ""),
+        ("VLLM_PORT", ""),
+        ("NCCL_DEBUG", ""),
+    ],
+)
+def test_a_variable_that_is_all_but_one_of_the_engine_s(variable: str, near: str) -> None:
+    place_of = Source("matrix.yaml", 3, 4)
+    view = role_with()
+    view = replace(view, role=replace(view.role, env=(EnvVar(name=variable, value="x", source=place_of),)))
+    findings = [f for own in ROLE_RULES if own.id == "env-misspelt" for f in own.findings(view)]
+    assert [(f.source, f.severity.value, f.mend) for f in findings] == ([(place_of, "warning", f"did you mean '{near}'?")] if near else [])
 
 
 NAMES = sorted(load_flags("0.28.0").flags)

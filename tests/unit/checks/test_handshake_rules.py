@@ -6,16 +6,23 @@ from dataclasses import replace
 
 import pytest
 
+from recipegen.checks import connector_rules, speculation_rules
 from recipegen.checks.handshake_rules import POINT_RULES, ROLE_RULES
+from recipegen.checks.views import PointView
+from recipegen.errors import Source
 from recipegen.model import Architecture, Mla, Role
 from tests.unit.checks.views_for_tests import POINT, agg, architecture_of, found, pair, point_of, role_of, rules_of, severities
 
 RULES = rules_of(ROLE_RULES, POINT_RULES)
+ELSEWHERE = rules_of(connector_rules.POINT_RULES, speculation_rules.ROLE_RULES, speculation_rules.POINT_RULES)
 QWEN = architecture_of()
 PLAIN = replace(QWEN, linear=None)
 LATENT = replace(
     PLAIN, attention=replace(PLAIN.attention, kv_heads=1, mla=Mla(kv_lora_rank=512, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128))
 )
+MOONCAKE = "kv-transfer-config: {kv_connector: MooncakeConnector, kv_role: kv_both}"
+PERMUTING = "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both, enable_permute_local_kv: true}"
+BYPASS = "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both, kv_connector_extra_config: {enforce_handshake_compat: false}}"
 NIXL = "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both}"
 
 
@@ -38,27 +45,6 @@ def test_an_aggregated_point_has_no_sides() -> None:
 
 
 FLAGS = [
-    ("pd-connector", sides("kv-transfer-config: null"), sides(), "prefill: no kv-transfer-config"),
-    ("pd-connector", sides("kv-transfer-config: null", "kv-transfer-config: null"), sides(), "prefill and decode: no kv-transfer-config"),
-    (
-        "pd-connector",
-        sides("kv-transfer-config: {kv_connector: MooncakeConnector, kv_role: kv_both}"),
-        sides(NIXL),
-        "prefill moves KV blocks by MooncakeConnector, decode by NixlConnector",
-    ),
-    (
-        "pd-connector",
-        sides(decode="kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_producer}"),
-        sides(decode="kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_consumer}"),
-        "decode: kv_role 'kv_producer' does not fit",
-    ),
-    (
-        "pd-connector",
-        sides("kv-transfer-config: {kv_connector: NixlConnector}"),
-        sides("kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_producer}"),
-        "prefill: no kv_role is set",
-    ),
-    ("pd-connector", sides("kv-transfer-config: {kv_role: kv_both}", "kv-transfer-config: null"), sides(), "decode: no kv-transfer-config"),
     ("pd-dtype", sides("dtype: float16"), sides("dtype: bfloat16"), "dtype is float16 for prefill and bfloat16 for decode"),
     ("pd-dtype", sides("dtype: half", "dtype: auto"), sides("dtype: half", "dtype: float16"), "dtype is float16 for prefill and bfloat16 for decode"),
     ("pd-kv-dtype", sides(decode="kv-cache-dtype: fp8_e4m3"), sides(decode="kv-cache-dtype: fp8"), "fp8 for prefill and fp8_e4m3 for decode"),
@@ -82,32 +68,6 @@ FLAGS = [
         sides("disable-hybrid-kv-cache-manager: true"),
         sides("no-disable-hybrid-kv-cache-manager: true"),
         "is on for prefill and off",
-    ),
-    (
-        "pd-speculation",
-        sides("speculative-config: {method: mtp, num_speculative_tokens: 3}", mtp=0),
-        sides(),
-        "prefill speculates by mtp (3 tokens), decode does not",
-    ),
-    (
-        "pd-speculation",
-        sides("speculative-config: {method: mtp, num_speculative_tokens: 3}", "speculative-config: {method: mtp, num_speculative_tokens: 2}", mtp=0),
-        sides(
-            "speculative-config: {method: mtp, num_speculative_tokens: 3}",
-            "speculative-config: {method: qwen3_5_mtp, num_speculative_tokens: 3}",
-            mtp=0,
-        ),
-        "(3 tokens), decode speculates by mtp (2 tokens)",
-    ),
-    (
-        "pd-speculation",
-        sides("spec-method: eagle3, spec-model: a/b, spec-tokens: 3", "spec-method: eagle3, spec-model: c/d, spec-tokens: 3", mtp=0),
-        sides(
-            "spec-method: eagle3, spec-model: a/b, spec-tokens: 3",
-            "speculative-config: {method: eagle3, model: a/b, num_speculative_tokens: 3}",
-            mtp=0,
-        ),
-        "with a/b (3 tokens)",
     ),
     (
         "pd-block-size",
@@ -160,9 +120,16 @@ FLAGS = [
     ("pd-side-channel-host", environment(decode="VLLM_NIXL_SIDE_CHANNEL_HOST: 127.0.1.1"), environment(), "which every node is to itself"),
     (
         "pd-side-channel-host",
-        environment(decode="VLLM_NIXL_SIDE_CHANNEL_HOST: null"),
-        environment(),
-        "decode: VLLM_NIXL_SIDE_CHANNEL_HOST is taken back",
+        environment(decode="VLLM_NIXL_SIDE_CHANNEL_HOST: null", args=NIXL.replace("Nixl", "NixlPush")),
+        environment(decode="VLLM_NIXL_SIDE_CHANNEL_HOST: null", args=NIXL.replace("Nixl", "Mooncake")),
+        "decode: VLLM_NIXL_SIDE_CHANNEL_HOST is taken back, and vLLM's own default is localhost",
+    ),
+    ("pd-cache-layout", environment("VLLM_KV_CACHE_LAYOUT: NHD"), environment("VLLM_KV_CACHE_LAYOUT: hnd"), "is NHD for prefill and HND for decode"),
+    (
+        "pd-cache-layout",
+        environment(decode="VLLM_KV_CACHE_LAYOUT: NHD"),
+        environment(decode="VLLM_KV_CACHE_LAYOUT: NHD", args=PERMUTING),
+        "is HND for prefill and NHD for decode",
     ),
     (
         "pd-multi-node-env",
@@ -187,23 +154,7 @@ def test_rule(rule: str, breaks: str, holds: str, says: str) -> None:
 
 
 def test_every_rule_is_tried() -> None:
-    assert {case[0] for case in FLAGS} == set(RULES)
-
-
-def test_a_connector_without_a_name_moves_nothing() -> None:
-    view = point_of(sides("kv-transfer-config: {kv_role: kv_both}", "kv-transfer-config: {kv_role: kv_both}"))
-    assert [f.message for f in found(RULES["pd-connector"], view)] == [
-        f"{r}: kv-transfer-config names no kv_connector, so that no KV blocks move" for r in ("prefill", "decode")
-    ]
-
-
-def test_a_text_that_is_no_json_is_left_to_the_rules_over_flags() -> None:
-    assert found(RULES["pd-connector"], point_of(sides("kv-transfer-config: '{kv_connector'"))) == []
-
-
-def test_dotted_keys_are_a_config_too() -> None:
-    dotted = "kv-transfer-config: null, kv-transfer-config.kv_connector: NixlConnector, kv-transfer-config.kv_role: kv_both"
-    assert found(RULES["pd-connector"], point_of(sides(dotted))) == []
+    assert {case[0] for case in FLAGS} == set(RULES) - set(ELSEWHERE)
 
 
 def test_a_difference_stands_where_it_was_written_last() -> None:
@@ -301,3 +252,132 @@ def test_a_plain_model_must_not_replicate_heads_on_the_larger_prefill(architectu
 def test_a_worker_within_a_node_needs_no_multi_node_nvlink() -> None:
     view = point_of(pair('{shape: 1xTP4, env: {NCCL_MNNVL_ENABLE: "0"}}', "1xTP4DP4"))
     assert found(RULES["pd-multi-node-env"], view) == []
+
+
+DIFFERENT = [
+    ("pd-dtype", "dtype: float16"),
+    ("pd-kv-dtype", "kv-cache-dtype: fp8_e4m3"),
+    ("pd-attention-backend", "attention-backend: FLASH_ATTN"),
+    ("pd-hybrid-cache", "disable-hybrid-kv-cache-manager: true"),
+]
+
+
+@pytest.mark.parametrize(("rule", "flag"), [*DIFFERENT, ("pd-prefix-caching", "no-enable-prefix-caching: null"), ("pd-cache-layout", "")])
+def test_another_connector_may_not_compare(rule: str, flag: str) -> None:
+    """What NIXL is known to refuse is a warning with Mooncake, and says nothing of NIXL."""
+    point = sides(flag) if flag else environment("VLLM_KV_CACHE_LAYOUT: NHD")
+    (fault,) = found(RULES[rule], point_of(point, (NIXL, MOONCAKE)))
+    assert severities([fault]) == ["warning"]
+    assert "MooncakeConnector may not compare it" in fault.message
+    assert "NIXL" not in fault.message
+    assert severities(found(RULES[rule], point_of(point))) == ["error"]
+
+
+def test_a_ratio_of_tp_is_a_warning_with_another_connector() -> None:
+    (fault,) = found(RULES["pd-tp-ratio"], point_of(pair("1xTP4", "1xTP6"), (NIXL, MOONCAKE)))
+    assert severities([fault]) == ["warning"]
+    assert "which MooncakeConnector may not take" in fault.message
+    assert found(RULES["pd-tp-ratio"], point_of(pair("1xTP8", "1xTP2"), (NIXL, MOONCAKE), architecture=PLAIN)) == []
+
+
+@pytest.mark.parametrize(("rule", "flag"), DIFFERENT)
+def test_what_only_the_hash_compares_is_a_warning_where_it_is_switched_off(rule: str, flag: str) -> None:
+    """Decode compares, so decode's configuration counts."""
+    assert severities(found(RULES[rule], point_of(sides(flag, BYPASS)))) == ["warning"]
+    assert severities(found(RULES[rule], point_of(sides(f"{flag}, {BYPASS}")))) == ["error"]
+    (fault,) = found(RULES[rule], point_of(sides(flag), (NIXL, BYPASS)))
+    assert "enforce_handshake_compat: false" in fault.message
+
+
+def test_a_side_that_pushes_compares_too() -> None:
+    push, bypass = (text.replace("Nixl", "NixlPush") for text in (NIXL, BYPASS))
+    assert severities(found(RULES["pd-dtype"], point_of(sides("dtype: float16", bypass), (NIXL, push)))) == ["error"]
+    assert severities(found(RULES["pd-dtype"], point_of(sides("dtype: float16"), (NIXL, bypass)))) == ["warning"]
+
+
+@pytest.mark.parametrize(("prefill", "severity"), [("auto", "error"), ("fp8_e5m2", "warning"), ("fp8_e4m3", "warning")])
+def test_types_of_different_size_fail_without_the_hash_too(prefill: str, severity: str) -> None:
+    assert severities(found(RULES["pd-kv-dtype"], point_of(sides(f"kv-cache-dtype: {prefill}"), (NIXL, BYPASS)))) == [severity]
+
+
+def test_latent_attention_has_one_layout() -> None:
+    assert found(RULES["pd-cache-layout"], point_of(environment("VLLM_KV_CACHE_LAYOUT: NHD"), architecture=LATENT)) == []
+
+
+def test_prefill_cannot_permute_for_decode() -> None:
+    view = point_of(environment("VLLM_KV_CACHE_LAYOUT: NHD", args=PERMUTING))
+    assert severities(found(RULES["pd-cache-layout"], view)) == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "flags", "block"),
+    [
+        (("1xTP2DP4", "1xTP8"), ("block-size: 2176", "block-size: 1088"), 2176),
+        (("1xTP4DP4", "1xTP4DP4"), ("block-size: 2304", "block-size: 2112"), 2176),
+        (("1xTP8", "1xTP8"), ("block-size: 2176", "block-size: 1088"), 1088),
+    ],
+)
+def test_the_mend_of_block_sizes_is_the_larger_natural_one(shapes: tuple[str, str], flags: tuple[str, str], block: int) -> None:
+    (fault,) = found(RULES["pd-block-size"], point_of(sides(*flags, shapes=shapes)))
+    assert fault.mend == f"set block-size {block} on both sides"
+    mended = point_of(sides(*(f"block-size: {block}",) * 2, shapes=shapes))
+    assert found(RULES["pd-block-size"], mended) == []
+    assert [view.sizes.blocks.chosen for view in mended.roles if view.sizes] == [block, block]
+
+
+def test_unequal_blocks_of_unknown_kernels_are_a_warning() -> None:
+    view = point_of(sides("block-size: 64", "block-size: 32", shapes=("1xTP4", "1xTP4")), architecture=PLAIN)
+    for prefill, decode, expected in ((64, 64, ["error"]), (0, 64, ["warning"]), (64, 0, ["warning"])):
+        kernels = (prefill, 32 if decode else 0)
+        roles = []
+        for role, kernel in zip(view.roles, kernels, strict=True):
+            assert role.sizes
+            roles.append(replace(role, sizes=replace(role.sizes, blocks=replace(role.sizes.blocks, kernel=kernel))))
+        assert severities(found(RULES["pd-block-size"], replace(view, roles=tuple(roles)))) == expected
+
+
+def test_two_forms_of_prefix_caching_are_left_to_the_rules_over_flags() -> None:
+    assert found(RULES["pd-prefix-caching"], point_of(sides(decode="enable-prefix-caching: true"))) == []
+
+
+@pytest.mark.parametrize("connector", ["NixlConnector", "PdConnector"])
+def test_dynamo_finds_an_address_of_its_own(connector: str) -> None:
+    wrapped = "kv_connector_extra_config: {connectors: [{kv_connector: DynamoConnector}, {kv_connector: NixlConnector}]}"
+    config = f"kv-transfer-config: {{kv_connector: {connector}, kv_role: kv_both{f', {wrapped}' if connector == 'PdConnector' else ''}}}"
+    taken = "VLLM_NIXL_SIDE_CHANNEL_HOST: null"
+    (fault,) = found(RULES["pd-side-channel-host"], point_of(environment(taken, taken, args=config)))
+    assert severities([fault]) == ["warning"]
+    assert fault.message.startswith("prefill and decode: VLLM_NIXL_SIDE_CHANNEL_HOST is taken back, and Dynamo takes")
+
+
+def test_the_site_is_beneath_the_recipe() -> None:
+    """What the profile sets holds where the recipe says nothing, and stands at the profile."""
+    profile = Source("cluster.yaml")
+
+    def at_site(view: PointView, **env: str) -> PointView:
+        return replace(view, roles=tuple(replace(role, site_env=env, site_source=profile) for role in view.roles))
+
+    bare = point_of(POINT, ("VLLM_SSM_CONV_STATE_LAYOUT: DS", "DYN_LOG: error"))
+    assert found(RULES["pd-conv-layout"], at_site(bare, VLLM_SSM_CONV_STATE_LAYOUT="DS")) == []
+    (fault,) = found(RULES["pd-conv-layout"], at_site(bare, VLLM_SSM_CONV_STATE_LAYOUT="SD"))
+    assert (fault.source, "prefill and decode" in fault.message) == (profile, True)
+    assert found(RULES["pd-conv-layout"], at_site(point_of(), VLLM_SSM_CONV_STATE_LAYOUT="SD")) == []
+    (fault,) = found(RULES["pd-expandable-segments"], at_site(point_of(), PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"))
+    assert fault.source == profile
+    assert found(RULES["pd-side-channel-host"], at_site(point_of(), VLLM_NIXL_SIDE_CHANNEL_HOST="localhost")) == []
+    taken = environment(decode="VLLM_NIXL_SIDE_CHANNEL_HOST: null")
+    (fault,) = found(RULES["pd-side-channel-host"], at_site(point_of(taken), VLLM_NIXL_SIDE_CHANNEL_HOST="localhost"))
+    assert fault.message.startswith("decode: VLLM_NIXL_SIDE_CHANNEL_HOST is 'localhost'")
+    assert found(RULES["pd-multi-node-env"], at_site(point_of(), NCCL_MNNVL_ENABLE="0")) == []
+    taken = environment(decode="NCCL_MNNVL_ENABLE: null")
+    (fault,) = found(RULES["pd-multi-node-env"], at_site(point_of(taken), NCCL_MNNVL_ENABLE="0"))
+    assert "NCCL_MNNVL_ENABLE is 0" in fault.message
+    assert found(RULES["pd-multi-node-env"], at_site(point_of(taken), NCCL_MNNVL_ENABLE="1")) == []
+
+
+def test_what_both_sides_leave_out_stands_at_the_first_shape_or_where_the_flags_begin() -> None:
+    view = point_of(POINT, ("VLLM_SSM_CONV_STATE_LAYOUT: DS", "DYN_LOG: error"))
+    assert [fault.source for fault in found(RULES["pd-conv-layout"], view)] == [view.roles[0].role.source]
+    common = Source("matrix.yaml", 12, 3)
+    placed = replace(view, roles=tuple(replace(role, args_source=common) for role in view.roles))
+    assert [fault.source for fault in found(RULES["pd-conv-layout"], placed)] == [common]

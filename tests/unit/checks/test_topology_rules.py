@@ -8,7 +8,7 @@ import pytest
 
 from recipegen.checks.topology_rules import POINT_RULES, ROLE_RULES
 from recipegen.model import Architecture, HardwareSpec, LinearAttention, Mla, Role
-from tests.unit.checks.views_for_tests import agg, architecture_of, found, pair, point_of, role_of, rules_of
+from tests.unit.checks.views_for_tests import agg, architecture_of, found, pair, point_of, role_of, rules_of, severities
 
 RULES = rules_of(ROLE_RULES, POINT_RULES)
 QWEN = architecture_of()
@@ -21,6 +21,10 @@ def plain(*, heads: int = 64, kv_heads: int = 4) -> Architecture:
 def moe(experts: int) -> Architecture:
     assert QWEN.moe
     return replace(QWEN, moe=replace(QWEN.moe, experts=experts))
+
+
+def eplb(shape: str, redundant: int) -> str:
+    return agg(f"{{shape: {shape}, args: {{enable-eplb: true, eplb-config: {{num_redundant_experts: {redundant}}}}}}}")
 
 
 MLA = replace(
@@ -43,6 +47,8 @@ MAMBA = replace(
         ("topology-experts", (agg("1xTP4DP4"), moe(8)), (agg("1xTP4DP2"), moe(8)), "EP16 (TP4 x DP4) exceeds the 8 experts"),
         ("topology-layers", (agg("1xTP1PP94"), None), (agg("1xTP1PP92"), None), "PP94 exceeds the model's 92 layers"),
         ("topology-uneven-experts", (agg("1xTP4DP3"), None), (agg("1xTP4DP4"), None), "512 experts over EP12: 8 ranks hold one expert more"),
+        ("topology-uneven-experts", (eplb("1xTP4DP9", 31), moe(256)), (eplb("1xTP4DP9", 32), moe(256)), "256 + 31 redundant experts over EP36"),
+        ("topology-experts", (eplb("1xTP4DP5", 8), moe(8)), (eplb("1xTP4DP4", 8), moe(8)), "EP20 (TP4 x DP5) exceeds the 8 + 8 redundant experts"),
         ("topology-idle-gpus", (agg("1xTP1PP6"), None), (agg("1xTP1PP8"), None), "2 of the 8 GPUs of its 2 nodes stay idle"),
         ("topology-segment", (pair("8xTP2DP4"), None), (pair("7xTP2DP4"), None), "takes 20 nodes (16 prefill + 4 decode)"),
         ("topology-colocation", (pair("1xTP2", "1xTP2"), None), (pair("2xTP2", "1xTP2"), None), "would need 1 of their 2 nodes"),
@@ -118,3 +124,35 @@ def test_experts_of_a_dense_model_without_ep_are_no_matter() -> None:
     dense = replace(QWEN, moe=None)
     view = point_of(agg("1xTP4DP3"), ("expert_parallel: true", "expert_parallel: false"), architecture=dense)
     assert found(RULES["topology-uneven-experts"], view) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "severity"),
+    [
+        ("", "note"),
+        ("eplb-config: {num_redundant_experts: 4}", "note"),
+        ("enable-eplb: true", "error"),
+        ("enable-eplb: true, eplb-config.num_redundant_experts: 4", ""),
+        ("enable-eplb: true, eplb-config: {num_redundant_experts: 3}", "error"),
+        ("no-enable-eplb: true, eplb-config: {num_redundant_experts: 4}", "note"),
+    ],
+)
+def test_redundant_experts_count_with_eplb_only_which_wants_them_even(args: str, severity: str) -> None:
+    """512 experts over 12 ranks leave 8; four more make 516 = 43 x 12."""
+    view = point_of(agg(f"{{shape: 1xTP4DP3, args: {{{args}}}}}"))
+    assert severities(found(RULES["topology-uneven-experts"], view)) == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("point", "nodes_per_domain", "faults"),
+    [
+        (pair("8xTP2DP4"), 18, 1),
+        (pair("8xTP2DP4"), 20, 0),
+        (pair("8xTP2DP4"), 1, 0),  # a node is a domain of its own: blocks take the network
+        (agg("10xTP8"), 18, 0),  # no blocks move between workers
+    ],
+)
+def test_only_blocks_that_move_over_nvlink_need_one_segment(point: str, nodes_per_domain: int, faults: int) -> None:
+    view = point_of(point)
+    recipe = replace(view.recipe, hardware=replace(view.recipe.hardware, nodes_per_domain=nodes_per_domain))
+    assert len(found(RULES["topology-segment"], replace(view, recipe=recipe))) == faults

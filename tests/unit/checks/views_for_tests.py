@@ -16,8 +16,8 @@ from recipegen.layout import LayoutError, lay_out
 from recipegen.matrix import parse_matrix
 from recipegen.model import Architecture, Matrix, Point, Recipe, Role, RoleRecipe
 from recipegen.recipe import make_recipe
-from recipegen.sizing.role_sizes import size_role
-from recipegen.sizing.sizes import Budget, Estimate, RoleSizes, Room
+from recipegen.sizing.role_sizes import room_for, size_role
+from recipegen.sizing.sizes import Budget, Estimate, RoleSizes
 
 HEAD = """\
 schema: recipegen/v1
@@ -113,11 +113,9 @@ def architecture_of() -> Architecture:
 def with_kv(view: RoleView, low: float, best: float, high: float) -> RoleView:
     """The role with a KV cache of so many GiB on each GPU."""
     sizes = _sizes(view)
-    assert sizes.cache
-    assert sizes.room
     budget = replace(_budget(sizes), kv=Estimate(low, best, high, "test"))
-    rooms = [_room(sizes, gib) for gib in (best, low)]
-    return replace(view, sizes=replace(sizes, budget=budget, room=rooms[0], room_low=rooms[1]))
+    rooms = [room_for(view.recipe, view.role, gib) for gib in (best, low, high)]
+    return replace(view, sizes=replace(sizes, budget=budget, room=rooms[0], room_low=rooms[1], room_high=rooms[2]))
 
 
 def with_weights(view: RoleView, gib: float) -> RoleView:
@@ -153,10 +151,3 @@ def _sizes(view: RoleView) -> RoleSizes:
 def _budget(sizes: RoleSizes) -> Budget:
     assert sizes.budget
     return sizes.budget
-
-
-def _room(sizes: RoleSizes, gib: float) -> Room:
-    assert sizes.cache
-    blocks = int(gib * 2**30 // sizes.cache.block_bytes)
-    requests = max(0, blocks - 1) // sizes.cache.blocks_per_request
-    return Room(kv_gib=gib, blocks=blocks, concurrency=blocks / sizes.cache.blocks_per_request, requests=requests, study_requests=0)

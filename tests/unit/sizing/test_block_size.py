@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipegen.model import Architecture, Attention
-from recipegen.sizing.block_size import kernel_block_size, natural_block_size
+from recipegen.sizing.block_size import FLASHINFER, FLASHINFER_MLA, block_misfit, kernel_block_size, natural_block_size
 from recipegen.sizing.state import CacheDtypes, linear_state_bytes
 from tests.unit.sizing.models import DEEPSEEK, MAMBA2, NEMOTRON, QWEN, STUDY
 
@@ -61,12 +61,33 @@ def test_a_page_holds_the_state_of_one_request(tp: int, mtp: int, asked: int | N
     ],
 )
 def test_kernel_block_is_the_largest_that_divides(tp: int, block: int, large: bool, kernel: int) -> None:
-    assert kernel_block_size(QWEN, tp=tp, block=block, large_pages=large) == kernel
+    assert kernel_block_size(QWEN, tp=tp, block=block, backend=FLASHINFER, large_pages=large) == kernel
+    assert bool(block_misfit(QWEN, tp=tp, block=block, backend=FLASHINFER, large_pages=large)) is (kernel == 0)
+
+
+@pytest.mark.parametrize(
+    ("backend", "block", "kernel", "misfit"),
+    [
+        ("FLASH_ATTN", 2176, 2176, ""),
+        ("TRITON_ATTN", 48, 48, ""),
+        ("FLASH_ATTN", 100, 0, "multiples of 16"),
+        ("FLASHINFER", 2200, 0, "multiples of 16"),
+        ("FLASHINFER_MLA", 48, 0, "FLASHINFER_MLA takes kernel blocks of 32, 64, none of which divides it"),
+        ("FLEX_ATTENTION", 48, 0, ""),  # not known
+        ("", 24, 0, "multiples of 16"),  # whatever the backend
+    ],
+)
+def test_blocks_by_attention_backend(backend: str, block: int, kernel: int, misfit: str) -> None:
+    model = DEEPSEEK if backend.endswith("MLA") else QWEN
+    assert kernel_block_size(model, tp=4, block=block, backend=backend, large_pages=True) == kernel
+    found = block_misfit(model, tp=4, block=block, backend=backend, large_pages=True)
+    assert misfit in found
+    assert bool(found) is bool(misfit)
 
 
 def test_mla_kernels_take_32_or_64() -> None:
-    assert kernel_block_size(DEEPSEEK, tp=8, block=128, large_pages=True) == 64
-    assert kernel_block_size(DEEPSEEK, tp=8, block=32, large_pages=True) == 32
+    assert kernel_block_size(DEEPSEEK, tp=8, block=128, backend=FLASHINFER_MLA, large_pages=True) == 64
+    assert kernel_block_size(DEEPSEEK, tp=8, block=32, backend=FLASHINFER_MLA, large_pages=True) == 32
     assert natural_block_size(DEEPSEEK, tp=8, mtp=0, dtypes=CacheDtypes()) == 32
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recipegen.errors import InputError
 from recipegen.model import Topology
-from recipegen.sizing.budget import make_budget
+from recipegen.sizing.budget import make_budget, weights_estimate, with_given_kv
 from recipegen.sizing.calibration import Calibration, MeasuredRow, load_calibration, parse_calibration
 from recipegen.sizing.estimates import Situation, workspace_gib
 from recipegen.sizing.sizes import Budget, Estimate
@@ -38,7 +38,8 @@ def situation(row: MeasuredRow) -> Situation:
 
 
 def budget(asked: Situation, calibration: Calibration | None = CALIBRATION, *, weights: float = 100.0, utilization: float = 0.92) -> Budget:
-    return make_budget(total_gib=276.62, utilization=utilization, weights_gib=weights, calibration=calibration, situation=asked)
+    estimate = weights_estimate(calibration, asked, weights, weights)
+    return make_budget(total_gib=276.62, utilization=utilization, weights=estimate, calibration=calibration, situation=asked)
 
 
 def holds(estimate: Estimate, size: float) -> bool:
@@ -108,15 +109,45 @@ def test_the_one_sided_workspace_explains_the_step_between_two_rows() -> None:
 
 
 def test_without_any_row_only_an_upper_bound_is_known() -> None:
-    found = budget(situation(ROWS[0]), None)
-    assert (found.kv.low, found.kv.best, found.kv.high) == pytest.approx((0, 276.62 * 0.92 - 100, 276.62 * 0.92 - 100))
+    """Weights are known to 5 %: the bound is what the lightest of them leave, and it is called one."""
+    found, most = budget(situation(ROWS[0]), None), 276.62 * 0.92 - 95
+    assert (found.kv.low, found.kv.best, found.kv.high, found.kv.bound) == pytest.approx((0, most, most, True))
     assert "upper bound" in found.kv.origin
     assert found.calibration == ""
+    assert (found.activation.low, found.activation.high, found.activation.bound) == pytest.approx((0, most, True))
+    assert not budget(situation(ROWS[0])).kv.bound
+
+
+def test_weights_just_over_the_share_still_leave_something_without_rows() -> None:
+    found = budget(situation(ROWS[0]), None, weights=260)
+    assert found.kv.high == pytest.approx(276.62 * 0.92 - 247)
+
+
+@pytest.mark.parametrize(
+    ("topology", "weights", "other", "low", "high"),
+    [
+        (Topology(tp=8, ep=True), 169.28, 169.28, 169.27, 169.29),
+        (Topology(tp=8, pp=4, ep=True), 46.0, 46.0, 44.0, 48.0),  # a layer of 23
+        (Topology(tp=4, dp=4, ep=True), 108.0, 101.5, 101.49, 108.01),  # sequence-parallel or not
+    ],
+)
+def test_margins_of_derived_weights(topology: Topology, weights: float, other: float, low: float, high: float) -> None:
+    found = weights_estimate(CALIBRATION, replace(situation(ROWS[0]), topology=topology), weights, other)
+    assert (found.low, found.best, found.high) == pytest.approx((low, weights, high))
+    assert ("sequence-parallel" in found.origin) is (weights != other)
+    unmeasured = weights_estimate(None, replace(situation(ROWS[0]), topology=topology), weights, other)
+    assert unmeasured.low < found.low
+    assert unmeasured.high > found.high
+
+
+def test_a_given_cache_replaces_what_the_parts_leave() -> None:
+    found = with_given_kv(budget(situation(ROWS[0]), None), 40.0, "kv-cache-memory-bytes")
+    assert (found.kv.low, found.kv.high, found.kv.exact, found.kv.bound, found.given) == (40, 40, True, False, "kv-cache-memory-bytes")
 
 
 def test_weights_that_do_not_fit_leave_nothing() -> None:
     for calibration in (CALIBRATION, None):
-        found = budget(replace(situation(ROWS[0]), draft=1), calibration, weights=300)
+        found = budget(replace(situation(ROWS[0]), draft=1), calibration, weights=320)
         assert (found.kv.low, found.kv.best, found.kv.high) == (0, 0, 0)
 
 

@@ -75,35 +75,47 @@ def test_plain_models_have_one_group_with_the_mtp_layer_in_it() -> None:
 
 
 def test_the_null_block_counts_for_concurrency_and_not_for_requests() -> None:
-    cache = CacheSizes(attention_groups=1, linear_groups=0, layers=1, padding_layers=0, page_bytes=2**20, blocks_per_request=8)
+    cache = CacheSizes(
+        attention_groups=1,
+        linear_groups=0,
+        layers=1,
+        padding_layers=0,
+        page_bytes=2**20,
+        blocks_per_request=8,
+        workload_tokens=100,
+        workload_blocks=4,
+    )
     room = cache_room(cache, kv_gib=1.0, study_mib=759)
-    assert (room.blocks, room.concurrency, room.requests) == (1024, 128.0, 127)
+    assert (room.blocks, room.concurrency, room.requests, room.workload_requests) == (1024, 128.0, 127, 255)
     assert cache_room(cache, kv_gib=0.0, study_mib=759).requests == 0
 
 
 class Pool:
-    """A pool of block ids as an engine has it: id 0 is the null block, a request takes ids for each of its groups or is refused."""
+    """A pool of block ids as an engine has it, worked token by token.
 
-    def __init__(self, size: int, settings: CacheSettings, cache: CacheSizes) -> None:
+    Id 0 is the null block. `full` groups take an id when a token begins a block; `states` groups hold a number of ids from the
+    first token on, and one for each block in cache mode `all`. Groups are said by the test, not by the code under test.
+    """
+
+    def __init__(self, size: int, *, block: int, full: int, states: int, held: int, per_block: bool) -> None:
         self.free = list(range(1, size))
-        self.settings, self.cache = settings, cache
+        self.block, self.full, self.states, self.held, self.per_block = block, full, states, held, per_block
 
     def admit(self, tokens: int) -> bool:
-        wanted = 0
-        for _ in range(self.cache.attention_groups):
-            position = 0
-            while position < tokens:
-                position += self.settings.block
-                wanted += 1
-        for _ in range(self.cache.linear_groups):
-            states = 1 if self.settings.cache_mode == "none" else 2
-            if self.settings.cache_mode == "all":
-                states = len(range(0, tokens, self.settings.block))
-            wanted += states + self.settings.draft
-        if wanted > len(self.free):
+        """Take the ids of one more request, decoded to its last token; refused as soon as one is missing."""
+        for _ in range(self.states * self.held):
+            if not self._take():
+                return False
+        for _ in range(0, tokens, self.block):
+            for _ in range(self.full + (self.states if self.per_block else 0)):
+                if not self._take():
+                    return False
+        return True
+
+    def _take(self) -> bool:
+        if not self.free:
             return False
-        taken = [self.free.pop() for _ in range(wanted)]
-        assert 0 not in taken
+        assert self.free.pop() != 0
         return True
 
     def fill(self, tokens: int) -> int:
@@ -124,19 +136,66 @@ LAYOUTS = st.builds(
     cache_mode=st.sampled_from(["none", "align", "all"]),
     dtypes=st.just(STUDY),
 )
+GROUPS = {"qwen": (1, 3, {0: 23, 1: 24}, 4), "plain": (1, 0, {0: 80, 1: 81}, 8)}
+"""Groups of full attention and of states, layers of a block id by MTP layers, KV heads: vLLM's log for the studied model, one group else."""
 
 
-@given(settings=LAYOUTS, kv_mib=st.integers(0, 20_000), model=st.sampled_from([QWEN, PLAIN]))
-def test_requests_that_fit_are_those_an_allocator_admits(settings: CacheSettings, kv_mib: int, model: object) -> None:
-    cache = cache_sizes(model, settings)
-    room = cache_room(cache, kv_gib=kv_mib / 1024, study_mib=759)
-    pages = 0  # the pool, one block id after the other, while every layer's page of it still fits
-    while (pages + 1) * cache.page_bytes * cache.layers <= kv_mib * MIB and pages <= 20_000:
-        pages += 1
-    if pages <= 20_000:
-        assert room.blocks == pages
-        assert room.requests == Pool(pages, settings, cache).fill(settings.max_model_len)
-        assert room.requests <= room.concurrency < room.requests + 1 + 1 / cache.blocks_per_request + 1e-9
+@given(settings=LAYOUTS, kv_mib=st.integers(0, 20_000), name=st.sampled_from(["qwen", "plain"]))
+def test_requests_that_fit_are_those_an_allocator_admits(settings: CacheSettings, kv_mib: int, name: str) -> None:
+    model, (full, states, layers, heads) = {"qwen": QWEN, "plain": PLAIN}[name], GROUPS[name]
+    room = cache_room(cache_sizes(model, settings), kv_gib=kv_mib / 1024, study_mib=759)
+    block_id = settings.block * max(1, heads // settings.tp) * 2 * model.attention.head_dim * layers[settings.extra_layers]  # fp8: a byte each
+    size = kv_mib * MIB // block_id
+    held = settings.draft + {"none": 1, "align": 2, "all": 0}[settings.cache_mode]
+    pool = Pool(size, block=settings.block, full=full, states=states, held=held, per_block=settings.cache_mode == "all")
+    assert room.blocks == size
+    assert room.requests == pool.fill(settings.max_model_len)
+    blocks = -(-settings.max_model_len // settings.block) * full + states * (
+        held + (-(-settings.max_model_len // settings.block) if pool.per_block else 0)
+    )
+    assert room.concurrency == pytest.approx(size / blocks)
+
+
+SLIDING = replace(PLAIN, attention=replace(PLAIN.attention, layers=36, sliding_layers=18, window=128, head_dim=64))
+SLIDES = CacheSettings(
+    tp=8,
+    pp=1,
+    block=16,
+    max_model_len=4096,
+    workload_tokens=1088,
+    batched_tokens=1024,
+    draft=0,
+    extra_layers=0,
+    cache_mode="none",
+    dtypes=CacheDtypes(),
+)
+
+
+def test_sliding_windows_as_vllms_hybrid_cache_manager_has_them() -> None:
+    """Half of 36 layers keep 128 tokens: two groups of 18, of which one reserves ceil((127 + 1024) / 16) + 1 = 73 blocks."""
+    found = cache_sizes(SLIDING, SLIDES)
+    assert (found.attention_groups, found.sliding_groups, found.layers, found.blocks_per_request) == (1, 1, 18, 256 + 73)
+    assert found.workload_blocks == 68 + 9
+    assert not found.lower_bound
+    off = cache_sizes(SLIDING, replace(SLIDES, windows=False))
+    assert (off.attention_groups, off.sliding_groups, off.layers, off.blocks_per_request) == (1, 0, 36, 256)
+    unknown = cache_sizes(replace(SLIDING, attention=replace(SLIDING.attention, window=0)), SLIDES)
+    assert (unknown.layers, unknown.lower_bound) == (36, True)
+    assert cache_sizes(SLIDING, replace(SLIDES, sure=False)).lower_bound
+
+
+@given(tokens=st.integers(1, 700), block=st.sampled_from([16, 32, 64]), window=st.integers(1, 300))
+def test_a_decoding_request_holds_its_window(tokens: int, block: int, window: int) -> None:
+    """Token by token: a block is taken when a token begins it, and given back when no token of the window lies in it any more."""
+    held: set[int] = set()
+    peak = 0
+    for position in range(tokens):
+        held.add(position // block)
+        held -= {index for index in held if (index + 1) * block <= position - window + 1}
+        peak = max(peak, len(held))
+    model = replace(SLIDING, attention=replace(SLIDING.attention, window=window))
+    found = cache_sizes(model, replace(SLIDES, block=block, workload_tokens=tokens))
+    assert peak <= found.workload_blocks - -(-tokens // block) <= peak + 1
 
 
 @given(settings=LAYOUTS, kv=st.floats(0, 300), more=st.floats(0, 50))

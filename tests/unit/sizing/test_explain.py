@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from recipegen.model import Architecture, Recipe, RoleRecipe, Topology
+from recipegen.model import Architecture, Flag, Recipe, RoleRecipe, Topology
 from recipegen.sizing.choices import explain_block_size, explain_choices, explain_mtp
 from recipegen.sizing.explain import Step, explain_sizes
 from recipegen.sizing.role_sizes import size_role
@@ -52,6 +52,49 @@ def test_published_points(number: int) -> None:
         steps = check(recipe, role)
         assert any("maximum concurrency" in step.title for step in steps)
         assert any("study's figure" in step.title and step.formula.endswith("/ 759") for step in steps)
+        assert any(step.formula == "(ceil(10240 / 2112) x 23 + 69) x 2112 x 2048 / 1048576" and step.result == "759 MiB" for step in steps)
+        for name in ("non-torch memory", "peak activation", "CUDA graph estimate", "weights", "KV cache"):
+            assert [reckoned(step) is not None for step in steps if step.title == name] == [True], name
+        assert not any("between" in step.formula for step in steps)
+
+
+def test_parts_that_were_not_measured_come_with_their_arithmetic() -> None:
+    """Prefill of TP2DP4: the nearest row without its all2all workspace, and this one's; two copies of logits; a graph by the mean of a row."""
+    recipe = published_plans()[3].recipe
+    steps = {step.title: step for step in check(recipe, recipe.roles[0])}
+    assert steps["non-torch memory"].formula == "max(0, 2.22 - 16 x 1104 x 21072 / 1073741824 + 8 x 16384 x 21072 / 1073741824)"
+    token = "2 x (3 x 8192 + 49152 / 2 + 10 / 2 x (8192 + 3 x 2048))"
+    assert steps["peak activation"].formula == f"0.56 + (2 x 128 x 248320 x 4 + 16384 x {token}) / 1073741824"
+    assert steps["CUDA graph estimate"].formula == "7.56 / 85 + (35 - 1) x max(7.56 / 85, 1 / 1024)"
+    assert "largest graph + (graphs - 1) x second largest" in steps["CUDA graph estimate"].source
+    assert steps["weights"].result == "207.92 GiB (207.91 to 207.93)"
+
+
+def test_both_graph_lists_come_with_their_arithmetic() -> None:
+    assume = Assumptions(cudagraph_mode="FULL_AND_PIECEWISE", max_num_seqs=20, max_num_batched_tokens=8192, capture_size=160)
+    recipe = assumed_recipe(SPEC, GB300, Topology(tp=8, ep=True), mtp=3, isl=8192, osl=1024, assume=assume)
+    found = [(step.formula, step.result) for step in check(recipe, recipe.roles[0]) if "raph" in step.title and "estimate" not in step.title]
+    assert found == [
+        ("1 + ((160 - 8) / 8 + 1)", "21 graphs"),
+        ("21 - 10", "11 graphs"),
+        ("21 + 11", "32 graphs"),
+    ]
+
+
+def test_a_bound_is_called_one() -> None:
+    recipe = assumed_recipe(replace(SPEC, key="another"), GB300, Topology(tp=8, ep=True), mtp=0, isl=4000, osl=500)
+    (kv,) = (step for step in check(recipe, recipe.roles[0]) if step.title == "KV cache")
+    assert kv.result.endswith("GiB at most")
+    assert all("may fit: vLLM's maximum concurrency is at most" in text for text in explain_mtp(recipe)[:1])
+
+
+def test_windows_and_a_given_number_of_blocks_are_explained() -> None:
+    model = replace(PLAIN, attention=replace(PLAIN.attention, sliding_layers=40, window=128))
+    recipe = assumed_recipe(replace(SPEC, key="another", architecture=model), GB300, Topology(tp=8), mtp=0, isl=4000, osl=500)
+    role = replace(recipe.roles[0], flags=(*recipe.roles[0].flags, Flag(name="num-gpu-blocks-override", value=5000)))
+    steps = check(replace(recipe, roles=(role,)), role)
+    assert any("40 sliding-window in 1 group(s)" in step.title for step in steps)
+    assert any(step.result == "5000 blocks" and step.source == "num-gpu-blocks-override" for step in steps)
 
 
 @pytest.mark.parametrize("model", [QWEN, PLAIN, DEEPSEEK, NEMOTRON])
