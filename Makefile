@@ -5,7 +5,7 @@ LEAF := recipes/multi-node/Qwen3.8/GB300/8k1k/vllm/disagg
 CLUSTER ?= /tmp/recipegen-cluster
 SHELL := bash
 
-.PHONY: help install demo test unit check format render docs bench cluster-up cluster-down clean
+.PHONY: help install demo test unit check format render docs corpus bench cluster-up cluster-down clean
 
 help: ## list the verbs
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,13 @@ render: .venv/demo ## make the committed bundles fresh
 
 docs: .venv/demo ## make the generated pages fresh
 	$(BIN)/recipegen check --explain all > docs/reference/rules.md
+	$(BIN)/recipegen schema matrix --out schemas/matrix.schema.json
+	$(BIN)/recipegen schema cluster --out schemas/cluster.schema.json
+	$(BIN)/recipegen index recipes
+
+CORPUS ?= ../corpus
+corpus: .venv/dev ## import, plan and render the public recipes below CORPUS, and count what came of them
+	RECIPEGEN_CORPUS=$(CORPUS) $(BIN)/pytest -n0 -rP tests/contract/test_import_corpus.py
 
 bench: .venv/dev ## speed and memory, as ratios of one run
 	$(BIN)/python tests/bench.py

@@ -7,8 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from recipegen.architecture import Architecture, Attention, LinearAttention, Mla, Moe
 from recipegen.errors import InputError, near_match
-from recipegen.model import Architecture, Attention, HardwareSpec, LinearAttention, Mla, ModelSpec, Moe
+from recipegen.model import HardwareSpec, ModelSpec
 from recipegen.yamlsource import parse_yaml, validate
 
 if TYPE_CHECKING:

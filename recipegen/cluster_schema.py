@@ -123,7 +123,7 @@ def _sbatch_name(name: str) -> str:
     # sbatch takes any unambiguous beginning of an option for the option
     if owned := next((o for o in sorted(OWNED_BY_TOOL) if o == name), next((o for o in sorted(OWNED_BY_TOOL) if o.startswith(name)), None)):
         short = "" if owned == name else f" (sbatch may read it as '{owned}')"
-        raise ProfileError("profile-sbatch", f"{name!r}{short} is not for the profile to set: {OWNED_BY_TOOL[owned]}")
+        raise ProfileError("profile-sbatch", f"{name!r}{short} is not to be set here: {OWNED_BY_TOOL[owned]}")
     return name
 
 
@@ -165,6 +165,9 @@ Path = Annotated[Text, AfterValidator(_absolute)]
 Settled = Annotated[Text, AfterValidator(_settled)]
 Word = Annotated[Text, AfterValidator(_slurm_word)]
 Seconds = Annotated[StrictInt | StrictStr, AfterValidator(_seconds)]
+SbatchName = Annotated[StrictStr, AfterValidator(_sbatch_name)]
+SbatchValue = Literal[True] | StrictInt | Text
+SrunOption = Annotated[Text, AfterValidator(_srun_option)]
 
 
 class Strict(BaseModel):
@@ -233,7 +236,7 @@ class ClusterSchema(Strict):
     partition: Word | None = None
     qos: Word | None = None
     reservation: Word | None = None
-    sbatch: dict[Annotated[StrictStr, AfterValidator(_sbatch_name)], Literal[True] | StrictInt | Text] = {}
+    sbatch: dict[SbatchName, SbatchValue] = {}
     container: ContainerSchema = ContainerSchema()
     models: dict[Text, Settled] = {}
     network_interface: Annotated[Text, AfterValidator(_name)] | None = None
@@ -244,7 +247,7 @@ class ClusterSchema(Strict):
     deadlines: DeadlinesSchema = DeadlinesSchema()
     port_offset: Annotated[StrictInt | None, AfterValidator(_port_offset)] = None
     frontend_host: Annotated[Text, AfterValidator(_name)] = "0.0.0.0"  # noqa: S104 - users come from other machines
-    srun: list[Annotated[Text, AfterValidator(_srun_option)]] = []
+    srun: list[SrunOption] = []
     slurm: SlurmSchema = SlurmSchema()
     storage: StorageSchema = StorageSchema()
     nodes: NodesSchema = NodesSchema()

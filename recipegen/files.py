@@ -19,8 +19,8 @@ def replace_file(path: Path, data: bytes, *, mode: int, sync: bool = False) -> N
     The folder must be there. With `sync` the bytes are on the disk before the name is. An OSError where something other than a
     regular file has the name: a device or a link would be gone.
     """
-    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
-        raise OSError(errno.EEXIST, "Not a regular file", str(path))
+    if os.path.lexists(path):
+        _require_regular(os.lstat(path).st_mode, str(path))
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".new", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -40,15 +40,19 @@ def read_regular(path: str, offset: int = 0, *, most: int = MOST_BYTES) -> bytes
     """Return what a regular file holds, at most `most` bytes of it; an OSError for a pipe or a device, which might never end."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        kind = os.fstat(handle).st_mode
-        if not stat.S_ISREG(kind):
-            code = errno.EISDIR if stat.S_ISDIR(kind) else errno.EINVAL
-            raise OSError(code, os.strerror(code) if code == errno.EISDIR else "Not a regular file", path)
+        _require_regular(os.fstat(handle).st_mode, path)
         with open(handle, "rb", closefd=False) as file:
             file.seek(offset)
             return file.read(most)
     finally:
         os.close(handle)
+
+
+def _require_regular(mode: int, path: str) -> None:
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "Not a regular file", path)
 
 
 def reason(error: OSError) -> str:

@@ -12,27 +12,16 @@ from recipegen.benchmarks import make_benchmark
 from recipegen.catalogue import hardware_keys, load_hardware, load_model, model_keys
 from recipegen.errors import NOWHERE, InputError, Problem, near_match
 from recipegen.job_variables import why_reserved
-from recipegen.model import (
-    Allowance,
-    Benchmark,
-    Dynamo,
-    KeyPlace,
-    Matrix,
-    Point,
-    Role,
-    RoleSettings,
-    RoleShape,
-    Runtime,
-    Setting,
-    Value,
-    Variant,
-    Workload,
-)
+from recipegen.matrix_parts import canonical_flag, job_settings, pinned_model, split_hardware, workload_of
+from recipegen.model import Allowance, Benchmark, Dynamo, HardwareSpec, Matrix, ModelSpec, Point, Role, RoleShape, Runtime, Variant
+from recipegen.settings import KeyPlace, RoleSettings, Setting, Value
 from recipegen.topology import NotationError, mixed_ep, parse_shape, point_name
 from recipegen.yamlsource import Document, parse_yaml, validate
 
 if TYPE_CHECKING:
     from recipegen.matrix_schema import BenchmarkSchema, MatrixSchema, PointSchema, SettingsSchema, ShapeSchema
+
+__all__ = ["canonical_flag", "merge_settings", "parse_duration", "parse_matrix"]
 
 MIN_TIME_LIMIT_S = 120
 
@@ -51,12 +40,6 @@ def parse_matrix(text: str | bytes, file: str) -> Matrix:
     return _Builder(document, validate(document, MatrixSchema)).build()
 
 
-def canonical_flag(name: str) -> str:
-    """Return the flag as vLLM reads it: `_` and `-` are equal before the first dot."""
-    head, dot, rest = name.partition(".")
-    return head.replace("_", "-") + dot + rest
-
-
 class _Builder:
     """Collects problems while it turns the validated file into the domain."""
 
@@ -66,8 +49,7 @@ class _Builder:
 
     def build(self) -> Matrix:
         raw = self.raw
-        model = self._load(load_model, raw.model, "model", model_keys)
-        hardware = self._load(load_hardware, raw.hardware, "hardware", hardware_keys)
+        model, hardware = self._model(), self._hardware()
         common = self._settings(raw.common, ("common",))
         roles = {role: self._settings(getattr(raw, role.value), (role.value,)) for role in Role}
         shapes = [self._shapes(index, point) for index, point in enumerate(raw.points)]
@@ -76,6 +58,8 @@ class _Builder:
         benchmark = self._benchmark(raw.benchmark, ("benchmark",))
         variants = [Variant(name=n, benchmark=self._benchmark(v.benchmark, ("variants", n, "benchmark"))) for n, v in raw.variants.items()]
         allow = self._allow(points)
+        self._check_path(("setup_script",), raw.setup_script)
+        job = job_settings(raw, self.document, self.problems)
         if self.problems or model is None or hardware is None:
             raise InputError(self.problems)
         return Matrix(
@@ -83,7 +67,7 @@ class _Builder:
             name=raw.name,
             model=model,
             hardware=hardware,
-            workload=Workload(**raw.workload.model_dump(), source=self.document.source("workload", "max_model_len")),
+            workload=workload_of(raw.workload, model, self.document),
             runtime=runtime,
             common=common,
             roles=roles,
@@ -91,6 +75,8 @@ class _Builder:
             benchmark=benchmark,
             variants=tuple(variants),
             allow=allow,
+            job=job,
+            model_source=self.document.source("model"),
         )
 
     def _problem(self, rule: str, path: _Path, message: str, hint: str = "") -> None:
@@ -99,14 +85,32 @@ class _Builder:
     def _key_problem(self, rule: str, path: _Path, message: str) -> None:
         self.problems.append(Problem(self.document.key_source(*path), message, rule=rule))
 
-    def _load(self, load: Callable[[str], _T], key: str, field: str, known: Callable[[], Iterable[str]]) -> _T | None:
+    def _model(self) -> ModelSpec | None:
+        raw = self.raw.model
+        if isinstance(raw, str):
+            return self._load(load_model, raw, ("model",), model_keys)
+        self._check_path(("model", "repo"), raw.repo)
+        if raw.architecture is None:
+            return pinned_model(raw, None)
+        known = self._load(load_model, raw.architecture, ("model", "architecture"), model_keys)
+        return pinned_model(raw, known) if known else None
+
+    def _hardware(self) -> HardwareSpec | None:
+        raw = self.raw.hardware
+        if isinstance(raw, str):
+            return self._load(load_hardware, raw, ("hardware",), hardware_keys)
+        known = self._load(load_hardware, raw.type, ("hardware", "type"), hardware_keys)
+        return split_hardware(known, raw.gpus_per_node) if known else None
+
+    def _load(self, load: Callable[[str], _T], key: str, path: tuple[str, ...], known: Callable[[], Iterable[str]]) -> _T | None:
         try:
             return load(key)
         except InputError as error:
             if error.problems:
                 self.problems.extend(error.problems)
             else:
-                self._problem(f"{field}-unknown", (field,), f"no {field} is called '{key}'", error.hint or f"known: {', '.join(known())}")
+                message = f"no {path[0]} is called '{key}'"
+                self._problem(f"{path[0]}-unknown", path, message, error.hint or f"known: {', '.join(known())}")
             return None
 
     def _runtime(self) -> Runtime:
@@ -119,8 +123,8 @@ class _Builder:
         self._check_path(("runtime", "dynamo", "source"), dynamo.source)
         return Runtime(
             image=self.raw.runtime.image,
-            vllm=self.raw.runtime.vllm,
-            dynamo=Dynamo(version=dynamo.version, install=dynamo.install, source=dynamo.source or ""),
+            vllm=self.raw.runtime.vllm or "",
+            dynamo=Dynamo(version=dynamo.version, install=dynamo.install, source=dynamo.source or "", request_plane=dynamo.request_plane),
             image_source=self.document.source("runtime", "image"),
             vllm_source=self.document.source("runtime", "vllm"),
         )

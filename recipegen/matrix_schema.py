@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationError, ValidatorFunctionWrapHandler
-from pydantic_core import CoreSchema, PydanticCustomError
-from pydantic_core.core_schema import no_info_wrap_validator_function
+from pydantic import Field, JsonValue
 
+from recipegen.job_schema import FrontendSchema, HardwareSplitSchema, InfraSchema, ModelPinSchema, ReadySchema, SlurmOptionsSchema
+from recipegen.schema_types import (
+    Count,
+    Duration,
+    EnvName,
+    FlagName,
+    Matching,
+    Multiple,
+    Name,
+    PathText,
+    PythonClass,
+    Size,
+    Strict,
+    WheelOrGit,
+)
 
-@dataclass(frozen=True)
-class Matching:
-    """A text that matches a pattern; one that does not is refused by what was expected, in words, instead of the pattern."""
-
-    pattern: str
-    wanted: str
-    most: int = 1000
-
-    def __get_pydantic_core_schema__(self, source: object, make: GetCoreSchemaHandler) -> CoreSchema:
-        return no_info_wrap_validator_function(self._check, {**make(source), "pattern": self.pattern, "max_length": self.most})
-
-    def _check(self, value: object, match: ValidatorFunctionWrapHandler) -> object:
-        try:
-            return match(value)
-        except ValidationError as error:
-            if all(found["type"] == "string_pattern_mismatch" for found in error.errors()):
-                raise PydanticCustomError("string_pattern_mismatch", "expected {wanted}", {"wanted": self.wanted}) from None
-            raise
-
-
-Count = Annotated[int, Field(ge=1, le=10_000_000)]
-Size = Annotated[int, Field(ge=0, le=10_000_000)]
-Name = Annotated[str, Matching(r"^[a-z0-9][a-z0-9._-]*$", "lower-case letters, digits and . _ -, a letter or digit first", most=100)]
-EnvName = Annotated[str, Matching(r"^[A-Za-z_][A-Za-z0-9_]*$", "the name of a variable: letters, digits and _", most=100)]
-FlagName = Annotated[
-    str, Matching(r"^[a-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\+?$", "a flag without dashes in front, such as max-num-seqs", most=100)
-]
-Multiple = Annotated[float, Field(gt=0, le=1_000_000)]
-PathText = Annotated[str, Matching(r"^[A-Za-z0-9._/][A-Za-z0-9._/+@=-]*$", "a path or a hub id: letters, digits and . _ / + @ = -", most=300)]
-Duration = Annotated[str, Matching(r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$", "H:MM:SS or D-HH:MM:SS")]
-
-PythonClass = Annotated[str, Matching(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$", "a class such as package.module.Class", most=200)]
-WheelOrGit = Annotated[str, Matching(r"^[^\s'\"$`\\;-][^\s'\"$`\\;]*$", "a wheel or a git URL, without blanks, quotes, $ and ;", most=300)]
-
-
-class Strict(BaseModel):
-    """No unknown keys, no conversion between types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+__all__ = ["BenchmarkSchema", "BuildsSchema", "Count", "HardwareSchema", "Matching", "MatrixSchema", "ModelSchema", "Size", "Strict"]
 
 
 class WorkloadSchema(Strict):
@@ -56,7 +30,7 @@ class WorkloadSchema(Strict):
 
     isl: Count
     osl: Count
-    max_model_len: Count
+    max_model_len: Count | None = None
 
 
 class DynamoSchema(Strict):
@@ -65,13 +39,14 @@ class DynamoSchema(Strict):
     version: Annotated[str, Matching(r"^[0-9][0-9A-Za-z.+!-]*$", "a version such as 1.2.1, without the v", most=60)]
     install: Literal["present", "pip", "wheel", "git"] = "present"
     source: WheelOrGit | None = None
+    request_plane: Literal["tcp", "nats"] = "tcp"
 
 
 class RuntimeSchema(Strict):
     """Pins of the software."""
 
     image: Annotated[str, Matching(r"^[A-Za-z0-9./][A-Za-z0-9._/:@#+-]*$", "an image: letters, digits and . _ / : @ # + -", most=300)]
-    vllm: Annotated[str, Matching(r"^[0-9][0-9A-Za-z.+!-]*$", "a version such as 0.28.0, without the v", most=80)]
+    vllm: Annotated[str, Matching(r"^[0-9][0-9A-Za-z.+!-]*$", "a version such as 0.28.0, without the v", most=80)] | None = None
     dynamo: DynamoSchema
 
 
@@ -162,8 +137,8 @@ class MatrixSchema(Strict):
 
     schema_: Literal["recipegen/v1"] = Field(alias="schema")
     name: Name
-    model: str
-    hardware: str
+    model: str | ModelPinSchema
+    hardware: str | HardwareSplitSchema
     workload: WorkloadSchema
     runtime: RuntimeSchema
     expert_parallel: bool | RoleSwitchSchema = False
@@ -175,6 +150,12 @@ class MatrixSchema(Strict):
     benchmark: BenchmarkSchema = BenchmarkSchema(type="sa-bench")
     variants: dict[Name, VariantSchema] = {}
     allow: Annotated[list[AllowanceSchema], Field(max_length=1000)] = []
+    setup_script: PathText | None = None
+    slurm: SlurmOptionsSchema = SlurmOptionsSchema()
+    infra: InfraSchema = InfraSchema()
+    deadlines: ReadySchema = ReadySchema()
+    frontend: FrontendSchema = FrontendSchema()
+    carried: dict[str, JsonValue] = {}
 
 
 class MlaSchema(Strict):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
+from recipegen.architecture import Architecture
 from recipegen.errors import NOWHERE, Source
+from recipegen.settings import RoleSettings, Value
 
-Value = str | int | float | bool | tuple[str | int | float, ...]
-"""What an engine flag can hold: a JSON argument is its text, `True` a bare flag, a tuple several values of one flag."""
+TEMPLATE_TOKENS = 64
+"""What a chat template adds to a prompt at most, as a rule: role marks and a short system prompt."""
 
 
 class Role(str, Enum):
@@ -61,94 +64,26 @@ class RoleShape:
 
 @dataclass(frozen=True)
 class Workload:
-    """Request lengths in tokens: input, output, and the longest sequence an engine accepts."""
+    """Request lengths in tokens: input, output, and the longest sequence an engine accepts.
+
+    Where the matrix does not state the last, `stated` is false and the engine takes the model's own: `max_model_len` is that where
+    it is known, else what the requests need.
+    """
 
     isl: int
     osl: int
     max_model_len: int
     source: Source = NOWHERE
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mla:
-    """Multi-head latent attention: a token keeps one latent and one rotary key a layer, whole on every GPU."""
-
-    kv_lora_rank: int
-    qk_rope_head_dim: int
-    qk_nope_head_dim: int
-    v_head_dim: int
-    q_lora_rank: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attention:
-    """A model's attention layers; `output_gate` doubles the query projection.
-
-    `sliding_layers` of them look back over the last `window` tokens only; a window of 0 is not known.
-    """
-
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    sliding_layers: int = 0
-    window: int = 0
-    output_gate: bool = False
-    mla: Mla | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinearAttention:
-    """Layers whose state does not grow with the sequence: gated delta net (`gdn`) or `mamba2`.
-
-    For mamba2, key heads are its groups, a key head's dimension the SSM state size, value heads its heads.
-    """
-
-    kind: str = "gdn"
-    layers: int
-    key_heads: int
-    value_heads: int
-    key_head_dim: int
-    value_head_dim: int
-    conv_kernel: int
-    ssm_dtype: str = "float32"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moe:
-    """Mixture-of-experts blocks; `expert_dtype` is what routed experts are stored in (`nvfp4`, `fp8`, `mxfp4`, `bfloat16`)."""
-
-    layers: int
-    experts: int
-    top_k: int
-    intermediate_size: int
-    shared_intermediate_size: int = 0
-    expert_dtype: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Architecture:
-    """The numbers of a model's `config.json` that sizing needs; sizes of 0 are not known, and what needs them is not said.
-
-    `mtp_layers` of 0 says that there are none.
-    """
-
-    dtype: str = "bfloat16"
-    hidden_size: int = 0
-    vocab_size: int = 0
-    tied_embeddings: bool = False
-    max_position: int = 0
-    mlp_layers: int = 0
-    mlp_intermediate_size: int = 0
-    mtp_layers: int = 0
-    attention: Attention
-    linear: LinearAttention | None = None
-    moe: Moe | None = None
+    stated: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """A model as data: where it is pinned, how much its checkpoint weighs, and its architecture where that is known."""
+    """A model as data: where it is pinned, how much its checkpoint weighs, and its architecture where that is known.
+
+    `repo` is a hub id ORG/NAME, or, in a matrix, an alias that a cluster's profile maps, or an absolute path. An empty `revision`
+    pins nothing. `key` is that of the data file, or `repo`.
+    """
 
     key: str
     repo: str
@@ -157,13 +92,22 @@ class ModelSpec:
     checkpoint_bytes: int = 0
     architecture: Architecture | None = None
 
+    @property
+    def is_hub_id(self) -> bool:
+        return "/" in self.repo.lstrip("/") and not self.repo.startswith("/")
+
+    @property
+    def is_alias(self) -> bool:
+        return "/" not in self.repo
+
 
 @dataclass(frozen=True, kw_only=True)
 class HardwareSpec:
     """A machine type as data: its nodes, its NVLink domain, and the environment that workers across nodes need there.
 
     `gpu_memory_gib` is what an engine sees of one GPU (0: not known), `machine` the nodes' architecture as `uname -m` prints it,
-    `compute_capability` the GPUs' as CUDA counts it, such as `10.3` (empty: not known).
+    `compute_capability` the GPUs' as CUDA counts it, such as `10.3` (empty: not known). `split` tells that `gpus_per_node` is the
+    matrix's, not the type's.
     """
 
     key: str
@@ -173,11 +117,12 @@ class HardwareSpec:
     machine: str = ""
     compute_capability: str = ""
     multi_node_env: Mapping[str, str] = field(default_factory=dict)
+    split: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dynamo:
-    """Which Dynamo, and how it gets into the container.
+    """Which Dynamo, how it gets into the container, and over what its requests go: `tcp` or `nats`.
 
     `present` is only checked; `pip` installs the pinned version, `wheel` and `git` install `source`.
     """
@@ -185,6 +130,7 @@ class Dynamo:
     version: str
     install: str = "present"
     source: str = ""
+    request_plane: str = "tcp"
 
     @property
     def requirement(self) -> str:
@@ -202,59 +148,16 @@ class Dynamo:
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
-    """The pinned software: image (tag or digest, taken as written), vLLM build, Dynamo; and where the first two were written."""
+    """The pinned software: image (tag or digest, taken as written), vLLM build, Dynamo; and where the first two were written.
+
+    An empty `vllm` says that the build is not known.
+    """
 
     image: str
     vllm: str
     dynamo: Dynamo
     image_source: Source = NOWHERE
     vllm_source: Source = NOWHERE
-
-
-@dataclass(frozen=True)
-class KeyPlace:
-    """Where a key of a JSON argument, written as a mapping, and its value stand; `path` are the keys that lead to it."""
-
-    path: tuple[str | int, ...]
-    key: Source
-    value: Source
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """One `args`, `env` or `derive` entry as the author wrote it; `None` removes an inherited one.
-
-    `source` is the place of the value, `key_source` that of the name; `places` those within a value that is a mapping.
-    """
-
-    name: str
-    value: Value | None
-    source: Source
-    key_source: Source = NOWHERE
-    places: tuple[KeyPlace, ...] = ()
-
-    @property
-    def name_place(self) -> Source:
-        """Where the name stands, or the value where that is not known."""
-        return self.key_source if self.key_source.file else self.source
-
-    def place_of(self, path: tuple[str | int, ...], *, key: bool = False) -> Source:
-        """Where the value at `path` within a mapping stands, or its key; the nearest that is known above it else."""
-        for length in range(len(path), 0, -1):
-            for place in self.places:
-                if place.path == path[:length]:
-                    return place.key if key else place.value
-        return self.source
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoleSettings:
-    """What the author set for a role: engine flags, environment, and flags given by a formula; and where that begins."""
-
-    args: tuple[Setting, ...] = ()
-    env: tuple[Setting, ...] = ()
-    derive: tuple[Setting, ...] = ()
-    source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,6 +224,32 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobSettings:
+    """What a matrix asks of the job around the engines; all of it may be left out, and then nothing of it shows in a bundle.
+
+    `setup_script` is as written, `setup_path` where the container has it. `sbatch` are options of the job by their long names (True:
+    the bare option), `srun` options of the workers' steps, `--key=value`. `ready_s` is how long READY may take at least (0: as the
+    cluster says). With `dedicated_node` the job's first node holds discovery and the front end, and no worker. `frontend_args` are
+    further arguments of the front end. `carried` is kept and shown only: JSON values without effect here.
+    """
+
+    setup_script: str = ""
+    sbatch: Mapping[str, str | int | bool] = field(default_factory=dict)
+    srun: tuple[str, ...] = ()
+    dedicated_node: bool = False
+    ready_s: int = 0
+    frontend_args: tuple[Flag, ...] = ()
+    carried: Mapping[str, Any] = field(default_factory=dict)
+    setup_source: Source = NOWHERE
+    ready_source: Source = NOWHERE
+
+    @property
+    def setup_path(self) -> str:
+        """Where the container has the setup script; relative ones lie below `/configs`."""
+        return self.setup_script if self.setup_script.startswith("/") else f"/configs/{self.setup_script}" if self.setup_script else ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Allowance:
     """A rule that the author lets be broken, and why; by the named points only, or by all where none is named."""
 
@@ -346,6 +275,8 @@ class Matrix:
     benchmark: Benchmark
     variants: tuple[Variant, ...] = ()
     allow: tuple[Allowance, ...] = ()
+    job: JobSettings = JobSettings()
+    model_source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,6 +287,14 @@ class Flag:
     value: Value
     derivation: str = ""
     source: Source = NOWHERE
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """`--name value ...` as a command line has it; True is the bare flag, False its negative."""
+        if isinstance(self.value, bool):
+            return (f"--{self.name}" if self.value else f"--no-{self.name}",)
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        return (f"--{self.name}", *map(str, values))
 
 
 @dataclass(frozen=True)
@@ -421,3 +360,5 @@ class Recipe:
     variants: tuple[Variant, ...]
     source: Source
     time_limit_source: Source = NOWHERE
+    job: JobSettings = JobSettings()
+    model_source: Source = NOWHERE

@@ -19,15 +19,20 @@ SERVICES = (
 )
 """Ports on the job's first node."""
 
+MOST_GPUS = 32_768
+"""GPUs of one point: more than one job gets anywhere; each of its processes has a command in the plan."""
 _PORT_STEP = 256
 
 
 def make_plan(recipe: Recipe, engine: Engine) -> LaunchPlan:
     """Place a recipe on nodes; raise InputError with every problem of its topology."""
+    gpus = sum(role.workers * role.topology.gpus for role in recipe.roles)
+    if gpus > MOST_GPUS:
+        raise InputError([Problem(recipe.source, f"point {recipe.point} takes {gpus} GPUs; expected {MOST_GPUS} at most", rule="placement")])
     roles, problems = _place(recipe, engine)
     if problems:
         raise InputError(problems)
-    nodes = sum(r.layout.nodes for r in roles)
+    nodes = _infra_nodes(recipe) + sum(r.layout.nodes for r in roles)
     width = WORKER_PORTS - PORT_BASE + max(ports_of_node(r.layout) for r in roles)
     step = _PORT_STEP * -(-width // _PORT_STEP)
     return LaunchPlan(
@@ -54,12 +59,18 @@ def _place(recipe: Recipe, engine: Engine) -> tuple[list[RolePlan], list[Problem
     problems: list[Problem] = []
     for role in recipe.roles:
         try:
-            layout = lay_out(role, recipe.hardware, engine, first_node=sum(r.layout.nodes for r in roles))
+            first = _infra_nodes(recipe) + sum(r.layout.nodes for r in roles)
+            layout = lay_out(role, recipe.hardware, engine, first_node=first)
         except LayoutError as error:
             problems.append(Problem(role.source, f"point {recipe.point}, {role.role.value}: {error}", rule="placement"))
             continue
         roles.append(RolePlan(recipe=role, layout=layout, command=engine.command(recipe, role, layout)))
     return roles, problems
+
+
+def _infra_nodes(recipe: Recipe) -> int:
+    """Nodes before the first worker's, for discovery and the front end alone."""
+    return 1 if recipe.job.dedicated_node else 0
 
 
 def _processes(role: RolePlan) -> list[Process]:

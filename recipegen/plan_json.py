@@ -24,19 +24,19 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
         "recipe_digest": recipe_digest(recipe),
         "model": {
             "repo": recipe.model.repo,
-            "revision": recipe.model.revision,
+            "revision": recipe.model.revision or None,
             "served_name": recipe.model.served_name,
         },
         "runtime": {
             "image": recipe.runtime.image,
-            "vllm": recipe.runtime.vllm,
+            "vllm": recipe.runtime.vllm or None,
             "dynamo": plan.dynamo.version,
             "dynamo_requirement": plan.dynamo.requirement,
         },
         "workload": {
             "isl": recipe.workload.isl,
             "osl": recipe.workload.osl,
-            "max_model_len": recipe.workload.max_model_len,
+            "max_model_len": recipe.workload.max_model_len if recipe.workload.stated else None,
             "concurrency": list(recipe.concurrency),
         },
         "benchmark": benchmark_settings(recipe.benchmark),
@@ -54,6 +54,8 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
         "port_step": plan.port_step,
         "port_slots": plan.port_slots,
         "processes": [_process(process) for process in plan.processes],
+        **_job(recipe),
+        **({"carried": dict(recipe.job.carried)} if recipe.job.carried else {}),
     }
 
 
@@ -68,7 +70,7 @@ def recipe_digest(recipe: Recipe) -> str:
         "name": recipe.name,
         "model": [recipe.model.repo, recipe.model.revision, recipe.model.served_name],
         "hardware": recipe.hardware.key,
-        "workload": [recipe.workload.isl, recipe.workload.osl, recipe.workload.max_model_len],
+        "workload": [recipe.workload.isl, recipe.workload.osl, recipe.workload.max_model_len if recipe.workload.stated else None],
         "runtime": [recipe.runtime.image, recipe.runtime.vllm, recipe.runtime.dynamo.version, recipe.runtime.dynamo.requirement],
         "time_limit_s": recipe.time_limit_s,
         "concurrency": recipe.concurrency,
@@ -81,8 +83,24 @@ def recipe_digest(recipe: Recipe) -> str:
             }
             for role in recipe.roles
         },
+        **_job(recipe),
+        **({"gpus_per_node": recipe.hardware.gpus_per_node} if recipe.hardware.split else {}),
     }
     return hashlib.sha256(json.dumps(canonical, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _job(recipe: Recipe) -> dict[str, Any]:
+    """What the matrix asks of the job around the engines, as far as it asks for anything."""
+    job = recipe.job
+    asked = {
+        "setup_script": job.setup_path,
+        "slurm": {name: value for name, value in (("sbatch", dict(job.sbatch)), ("srun", list(job.srun))) if value},
+        "infra": {"dedicated_node": True} if job.dedicated_node else {},
+        "deadlines": {"ready_s": job.ready_s} if job.ready_s else {},
+        "frontend": {"args": [list(flag.words) for flag in job.frontend_args]} if job.frontend_args else {},
+        "request_plane": recipe.runtime.dynamo.request_plane if recipe.runtime.dynamo.request_plane != "tcp" else "",
+    }
+    return {name: value for name, value in asked.items() if value}
 
 
 def _process(process: Process) -> dict[str, Any]:

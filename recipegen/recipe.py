@@ -10,7 +10,8 @@ from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.errors import InputError, Problem
 from recipegen.formula import FormulaError, parse_formula
 from recipegen.matrix import merge_settings
-from recipegen.model import EnvVar, Flag, Matrix, Point, Recipe, RoleRecipe, RoleShape, Setting
+from recipegen.model import EnvVar, Flag, Matrix, Point, Recipe, RoleRecipe, RoleShape
+from recipegen.settings import Setting
 from recipegen.sizing.role_sizes import block_inputs, own_block_size, shared_block_size, unknown_dtype
 
 
@@ -36,6 +37,8 @@ def make_recipe(matrix: Matrix, point: Point, engine: Engine) -> Recipe:
         variants=matrix.variants,
         source=point.source,
         time_limit_source=point.time_limit_source,
+        job=matrix.job,
+        model_source=matrix.model_source,
     )
 
 
@@ -43,7 +46,8 @@ def _make_role(matrix: Matrix, point: Point, shape: RoleShape, engine: Engine, p
     settings = merge_settings(matrix.common, matrix.roles[shape.role], point.overrides[shape.role])
     problems += _refused(settings.args + settings.derive, point, engine)
     flags = {s.name: Flag(name=s.name, value=s.value, source=s.source) for s in settings.args if s.value is not None}
-    flags["max-model-len"] = Flag(name="max-model-len", value=matrix.workload.max_model_len, source=matrix.workload.source)
+    if matrix.workload.stated:
+        flags["max-model-len"] = Flag(name="max-model-len", value=matrix.workload.max_model_len, source=matrix.workload.source)
     for flag in engine.topology_flags(shape.topology):
         flags[flag.name] = replace(flag, source=shape.source)
     for flag in engine.speculation_flags(point.mtp):
@@ -121,7 +125,7 @@ def _names(matrix: Matrix, point: Point, shape: RoleShape) -> dict[str, int]:
         "mtp": point.mtp,
         "isl": workload.isl,
         "osl": workload.osl,
-        "max_model_len": workload.max_model_len,
+        **({"max_model_len": workload.max_model_len} if workload.stated else {}),
     }
 
 
@@ -129,9 +133,7 @@ def _variable(flag: str) -> str:
     return flag.replace("-", "_")
 
 
-def _with_block_size(
-    matrix: Matrix, point: Point, roles: tuple[RoleRecipe, ...], engine: Engine, problems: list[Problem]
-) -> tuple[RoleRecipe, ...]:
+def _with_block_size(matrix: Matrix, point: Point, roles: tuple[RoleRecipe, ...], engine: Engine, problems: list[Problem]) -> tuple[RoleRecipe, ...]:
     """Set `block-size` on both sides of a hybrid model when their natural sizes differ.
 
     NIXL compares kernel blocks at the handshake and refuses what does not divide; equal blocks are always safe, and the larger of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import jinja2
 
+from recipegen.engine.mocker import context_length
 from recipegen.engine.tiny_model import tiny_model_files
 from recipegen.engines import SIMULATED
 from recipegen.launch import Bundle, Command, LaunchMode, LaunchPlan, Port, RolePlan, WorkerLayout
@@ -40,7 +42,7 @@ def render_bundle(plan: LaunchPlan) -> Bundle:
         texts[f"{role.layout.role.value}.sh"] = _render(f"engine/{plan.engine}/worker.sh.j2", common | _worker(plan.recipe, role))
     shared = dict(_lib())
     if plan.engine == SIMULATED.name:
-        shared |= simulation_files(context_length=plan.recipe.workload.max_model_len)
+        shared |= simulation_files(context_length=context_length(plan.recipe.workload))
     contents = {name: text.encode() for name, text in texts.items()}
     contents["MANIFEST"] = _manifest(plan.recipe, contents, shared)
     return Bundle(point=plan.recipe.point, files=contents, shared=shared)
@@ -72,6 +74,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "q": quote_word,
+        "sbatch_option": sbatch_option,
         "comment": _comment,
         "duration": format_duration,
         "port": _port,
@@ -102,6 +105,16 @@ def format_duration(seconds: int) -> str:
     days, rest = divmod(seconds, 86400)
     clock = f"{rest // 3600}:{rest // 60 % 60:02d}:{rest % 60:02d}"
     return f"{days}-{rest // 3600:02d}{clock[clock.index(':') :]}" if days else clock
+
+
+def sbatch_option(name: str, value: str | int | bool) -> str:  # noqa: FBT001 - what Slurm's options hold
+    """Return an option of a `#SBATCH` line: sbatch takes quotes and backslashes there, and `#` for the begin of a comment."""
+    if value is True:
+        return f"--{name}"
+    text = str(value)
+    if re.search(r"[\s#'\"\\]", text):
+        text = '"' + re.sub(r'(["\\#])', r"\\\1", text) + '"'
+    return f"--{name}={text}"
 
 
 def describe_workers(layout: WorkerLayout, topology: Topology) -> str:

@@ -36,8 +36,12 @@ def prepare(
     profile_json: Mapping[str, object],
     time_limit_s: int | None = None,
 ) -> Prepared:
-    """Work out a submission. `time_limit_s` replaces the recipe's limit; the deadline for READY is cut to fit the limit."""
+    """Work out a submission. `time_limit_s` replaces the recipe's limit.
+
+    The deadline for READY is the profile's, or the recipe's where that is later, cut to fit the limit.
+    """
     limit = time_limit_s or plan.directives.time_limit_s
+    ready = max(profile.ready_timeout_s, plan.recipe.job.ready_s)  # as job.sbatch reckons it
     paths = RunPaths(f"{profile.run_root.rstrip('/')}/{run_id}")
     folder = paths.bundle(bundle.point)
     digest = bundle_digest(bundle)
@@ -54,7 +58,7 @@ def prepare(
         job=None,
         submitted=None,
         time_limit_s=limit,
-        ready_timeout_s=max(0, min(profile.ready_timeout_s, limit - profile.reserve_s)),
+        ready_timeout_s=max(0, min(ready, limit - profile.reserve_s)),
         expected=plan.expected,
     )
     files = {f"{folder}/{name}": data for name, data in bundle.files.items()}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from recipegen.architecture import Architecture, LinearAttention
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.views import PointView, RoleView
 from recipegen.engine.flag_values import misfits
 from recipegen.errors import Source
 from recipegen.kv_transfer import KEEPERS, TRANSFER, kv_transfer, setting
-from recipegen.model import Architecture, LinearAttention, Value
 from recipegen.role_flags import switch
+from recipegen.settings import Value
 
 HASH = "NIXL compares it at the handshake: the engines start and register, and then every request fails"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import RoleView
-from recipegen.model import Role
+from recipegen.model import TEMPLATE_TOKENS, Role
 from recipegen.role_flags import draft_tokens, json_keys, size, switch
-from recipegen.sizing.engine_settings import TEMPLATE_TOKENS, Captures, asked_captures, batch_limits, graph_settings
+from recipegen.sizing.engine_settings import Captures, asked_captures, batch_limits, graph_settings
 from recipegen.sizing.graphs import NONE, PIECEWISE, GraphSettings, largest_listed
 from recipegen.sizing.role_sizes import asked_requests
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from recipegen.architecture import Architecture
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import RoleView
 from recipegen.errors import Source
-from recipegen.model import Architecture
 from recipegen.role_flags import draft_method, draft_tokens, size, switch, word
 from recipegen.sizing.block_size import natural_block_size
 from recipegen.sizing.engine_build import engine_build

@@ -102,7 +102,7 @@ def model_path(view: ClusterView) -> Iterator[Fault]:
     """
     recipe, profile = view.point.recipe, view.profile
     repo = recipe.model.repo
-    if repo in profile.models:
+    if repo in profile.models or not recipe.model.is_hub_id:
         return
     if not _has_cache(view):
         size = f" of {recipe.model.checkpoint_bytes / 1e12:.1f} TB" if recipe.model.checkpoint_bytes >= 1e11 else ""
@@ -123,7 +123,7 @@ def hf_offline(view: ClusterView) -> Iterator[Fault]:
     Mend: map the hub id in the profile's `models`, or set HF_HOME to a cache that holds it.
     """
     repo = view.point.recipe.model.repo
-    if repo not in view.profile.models and not _has_cache(view) and _is_on(view, *_OFFLINE):
+    if view.point.recipe.model.is_hub_id and repo not in view.profile.models and not _has_cache(view) and _is_on(view, *_OFFLINE):
         message = f"HF_HUB_OFFLINE is set, but {repo} has no path in `models` and there is no HF_HOME: workers cannot find the model"
         yield Fault(_switch_place(view), message, "map it in the profile's `models`, or set HF_HOME")
 

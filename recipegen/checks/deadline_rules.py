@@ -98,14 +98,16 @@ def limit(view: ClusterView) -> Iterator[Fault]:
     """The readiness deadline lies beyond the end of the job.
 
     The job shortens it to its time limit less the reserve: an endpoint that becomes READY late leaves no time to measure. Said of a
-    deadline that the profile states, not of the default.
+    deadline that the profile or the matrix states, not of the default.
 
     Mend: a shorter `deadlines.ready`, or a `time_limit` that holds the readiness deadline and the measurement.
     """
     recipe, profile = view.point.recipe, view.profile
-    if READY in profile.places and profile.reserve_s < recipe.time_limit_s <= profile.ready_timeout_s + profile.reserve_s:
-        message = f"the readiness deadline of {profile.ready_timeout_s} s lies beyond the end of jobs: one that is READY so late is not measured"
-        yield Fault(view.at(*READY), message, "shorten deadlines.ready, or raise time_limit of the points")
+    ready, source = _ready(view)
+    stated = READY in profile.places or ready == recipe.job.ready_s
+    if stated and profile.reserve_s < recipe.time_limit_s <= ready + profile.reserve_s:
+        message = f"the readiness deadline of {ready} s lies beyond the end of jobs: one that is READY so late is not measured"
+        yield Fault(source, message, "shorten deadlines.ready, or raise time_limit of the points")
 
 
 @rule("deadline-engine-timeout", Severity.WARNING, covers=(29,))
@@ -165,15 +167,22 @@ def _slowest_s(view: ClusterView) -> float:
 
 def _available(view: ClusterView) -> tuple[int, Source]:
     """Seconds until READY is due, and where what bounds them is written."""
-    recipe, profile = view.point.recipe, view.profile
-    left = recipe.time_limit_s - profile.reserve_s
-    return (left, _limit_source(recipe)) if left <= profile.ready_timeout_s else (profile.ready_timeout_s, view.at(*READY))
+    recipe = view.point.recipe
+    left, (ready, source) = recipe.time_limit_s - view.profile.reserve_s, _ready(view)
+    return (left, _limit_source(recipe)) if left <= ready else (ready, source)
+
+
+def _ready(view: ClusterView) -> tuple[int, Source]:
+    """The readiness deadline in seconds, of the profile or of the matrix where that is later; and where it is written."""
+    job, of_profile = view.point.recipe.job, view.profile.ready_timeout_s
+    return (job.ready_s, job.ready_source) if job.ready_s >= of_profile else (of_profile, view.at(*READY))
 
 
 def _raise(view: ClusterView, seconds: float) -> str:
     """What has to be raised for READY to be due after so many seconds: of the two bounds those that are lower."""
     recipe, profile = view.point.recipe, view.profile
-    bounds = ((profile.ready_timeout_s, "deadlines.ready of the profile"), (recipe.time_limit_s - profile.reserve_s, "time_limit of the point"))
+    whose = "matrix" if recipe.job.ready_s >= profile.ready_timeout_s else "profile"
+    bounds = ((_ready(view)[0], f"deadlines.ready of the {whose}"), (recipe.time_limit_s - profile.reserve_s, "time_limit of the point"))
     return "raise " + " and ".join(name for bound, name in bounds if bound < seconds)
 
 

@@ -56,15 +56,18 @@ def other_build(view: RoleView) -> Iterator[Fault]:
     """The flags of the declared build are not known, and those of the nearest release are used.
 
     A flag that came or went between the two is judged wrongly: what is found is a warning where the builds are not of one release.
+    Where the matrix names no build, the newest that is known stands for it.
 
-    Mend: make the build's own flags with `recipegen flags extract`, from its wheel or from what `vllm serve --help=all` prints in its
-    container, or name the release that it equals in `recipegen/data/builds.yaml`.
+    Mend: name the build as `runtime.vllm`; make its own flags with `recipegen flags extract`, from its wheel or from what
+    `vllm serve --help=all` prints in its container, or name the release that it equals in `recipegen/data/builds.yaml`.
     Source: the shipped flags of vLLM 0.26 to 0.29.
     """
     catalogue = view.catalogue
     if not catalogue.exact:
         message = f"the flags of vLLM {catalogue.asked} are not known; they are checked against those of {catalogue.version}"
         mend = "`recipegen flags extract` makes the flags of a build; one that equals a release is named in data/builds.yaml"
+        if not catalogue.asked:
+            message, mend = f"`runtime.vllm` is left out; flags are checked against those of {catalogue.version}", "name the build that the image has"
         yield Fault(_build_place(view), message, mend)
 
 

@@ -17,10 +17,10 @@ MATRIX = (
         "model-unknown",
         """There is no such model.
 
-        `model` is a file of recipegen/data/models/: without its numbers nothing can be sized, and without its pin nothing be
-        reproduced.
+        `model` is a file of recipegen/data/models/, and so is the `architecture` of a model that the matrix pins itself: without its
+        numbers nothing can be sized, and without its pin nothing be reproduced.
 
-        Mend: take the near match, or add the model's file.
+        Mend: take the near match, or add the model's file; or write `model: {repo: ORG/NAME, revision: ...}`.
         """,
     ),
     input_rule(
@@ -73,10 +73,11 @@ MATRIX = (
     ),
     input_rule(
         "flag-owned",
-        """An engine flag is decided elsewhere.
+        """A flag of an engine or of the front end is decided elsewhere.
 
         Parallel sizes follow from the topology, addresses, ranks and ports from the nodes, model and context length from their own
-        keys. A second word on them would be dropped without notice, or break the rendezvous when engines start.
+        keys; what all of Dynamo's processes must agree on, the job gives. A second word on them would be dropped without notice, or
+        break the rendezvous when engines start.
 
         Mend: set it where the message says.
         """,
@@ -255,7 +256,7 @@ PROFILE = (
     ),
     input_rule(
         "profile-sbatch",
-        """An sbatch option is not the profile's to set.
+        """An sbatch option is not a profile's or a matrix's to set.
 
         Nodes and tasks follow from the topology, the time limit from the point, output and comment from the run: a second word on the
         command line wins over the script, and the job that runs is not the one reviewed.
@@ -265,7 +266,7 @@ PROFILE = (
     ),
     input_rule(
         "profile-srun",
-        """An srun option is not the profile's to set.
+        """An srun option is not a profile's or a matrix's to set.
 
         Every step has its own nodes, container and output. Slurm 25.11 reads `--key value` otherwise than `--key=value`, so only the
         latter is taken.

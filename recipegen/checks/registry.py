@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from functools import cache
 
-from recipegen.checks import benchmark_rules, capacity_rules, cluster_rules, deadline_rules, flag_rules, handshake_rules, topology_rules
+from recipegen.checks import (
+    benchmark_rules,
+    capacity_rules,
+    cluster_rules,
+    deadline_rules,
+    flag_rules,
+    handshake_rules,
+    model_rules,
+    topology_rules,
+)
 from recipegen.checks.allow_rules import ALLOW_RULES
 from recipegen.checks.input_rules import INPUT_RULES
 from recipegen.checks.rule import Rule, RuleText
@@ -23,8 +32,14 @@ POINT_RULES: tuple[Rule[PointView], ...] = (
     *benchmark_rules.POINT_RULES,
     *deadline_rules.POINT_RULES,
     *cluster_rules.POINT_RULES,
+    *model_rules.POINT_RULES,
 )
-CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (*benchmark_rules.CLUSTER_RULES, *deadline_rules.CLUSTER_RULES, *cluster_rules.CLUSTER_RULES)
+CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (
+    *benchmark_rules.CLUSTER_RULES,
+    *deadline_rules.CLUSTER_RULES,
+    *cluster_rules.CLUSTER_RULES,
+    *model_rules.CLUSTER_RULES,
+)
 
 ARGUMENT = RuleText(
     id="argument",

@@ -9,7 +9,8 @@ from recipegen.clusters import ClusterProfile
 from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.errors import NOWHERE, Source
 from recipegen.launch import WorkerLayout
-from recipegen.model import Recipe, Role, RoleRecipe, Setting
+from recipegen.model import Recipe, Role, RoleRecipe
+from recipegen.settings import Setting
 from recipegen.sizing.sizes import RoleSizes
 
 

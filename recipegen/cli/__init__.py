@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -19,9 +20,13 @@ from recipegen.errors import InputError, RecipegenError, near_match
 VERBS = {
     "render": "Write the bundles of a matrix, or check that they are fresh.",
     "check": "Check a matrix against everything that is known to fail.",
-    "plan": "Show nodes, processes, ports and commands of a point.",
+    "plan": "Show nodes, sizes, processes, ports and commands of a point.",
     "submit": "Submit a bundle to a cluster.",
     "diff": "Show what a change of matrices changes in what runs.",
+    "import": "Make matrices of srt-slurm recipes.",
+    "set": "Change values of a matrix and nothing else in the file.",
+    "index": "Write the table of all recipes, or check that it is fresh.",
+    "schema": "Print the JSON schema of a matrix or a cluster profile.",
     "size": "Size topologies without a matrix, or show what is measured.",
     "model": "Add a model from its config.json, or list the known ones.",
     "flags": "Extract the flags of an engine build.",
@@ -30,12 +35,17 @@ VERBS = {
     "wait": "Wait until a run is ready or has ended.",
     "cancel": "End a run.",
 }
-"""Every verb and what it does; `recipegen.cli.<verb>` holds its `command`, and is imported when it runs."""
+"""Every verb and what it does; the module of `module_of` holds its `command`, and is imported when it runs."""
 
 INTERRUPTED = 130
 _GC_THRESHOLD = 50_000
 """What a verb makes lives until it ends: looking through it every 700 objects costs a tenth of its time, and more of a large matrix's."""
 BROKEN_PIPE = 141
+
+
+def module_of(verb: str) -> str:
+    """The module of a verb; `import`, being a word of Python, has an underscore behind it."""
+    return f"recipegen.cli.{verb}{'_' * keyword.iskeyword(verb)}"
 
 
 class VerbGroup(click.Group):
@@ -47,7 +57,7 @@ class VerbGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
         if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"recipegen.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(module_of(cmd_name)).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature

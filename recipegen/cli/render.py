@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from recipegen.cli.findings import refuse_errors
+from recipegen.cli.index_file import committed_index
 from recipegen.cli.matrices import check_path
 from recipegen.errors import DifferencesFound, InputError
 from recipegen.launch import LaunchPlan
 from recipegen.leaf import Differences, compare, leaf_files, remove, write
+
+if TYPE_CHECKING:
+    from recipegen.pipeline import Checked
 
 
 @click.command(name="render", short_help="Write the bundles of a matrix, or check that they are fresh.")
@@ -31,9 +36,23 @@ def command(path: Path, point: str | None, out: Path | None, simulate: bool, che
     checked = check_path(path, point, simulate=simulate)
     refuse_errors([one for _, one in checked], "nothing was rendered")
     leaves = [(_target(matrix, path, out), one.plans) for matrix, one in checked]
-    found = [_render_leaf(leaf, plans, point, check=check, clean=clean) for leaf, plans in leaves]
+    found: list[object] = [_render_leaf(leaf, plans, point, check=check, clean=clean) for leaf, plans in leaves]
+    if out is None and point is None:
+        found.append(_index_is_stale(path, checked, check=check))
     if check and any(found):
         raise DifferencesFound("the bundles are not what the matrix renders", hint=f"recipegen render {path}")
+
+
+def _index_is_stale(path: Path, checked: Sequence[tuple[Path, Checked]], *, check: bool) -> bool:
+    """Whether the tree holds an index that is not what its matrices say; it is made fresh unless that is only checked."""
+    index = committed_index(path, checked)
+    if index is None or index.is_fresh:
+        return False
+    if check:
+        click.echo(f"stale: {index.target}")
+    else:
+        index.write()
+    return True
 
 
 def _target(matrix: Path, root: Path, out: Path | None) -> Path:

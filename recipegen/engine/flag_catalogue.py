@@ -40,7 +40,8 @@ class FlagCatalogue:
     @property
     def label(self) -> str:
         """Which build these flags are of, in words."""
-        return f"vLLM {self.asked}" if self.sure else f"vLLM {self.version}, the nearest known to {self.asked},"
+        nearest = f"the nearest known to {self.asked}," if self.asked else "the newest known,"
+        return f"vLLM {self.asked}" if self.sure else f"vLLM {self.version}, {nearest}"
 
     def find(self, name: str) -> FlagUse | None:
         """Understand a name as vLLM's parser does: `_` is `-` up to the first dot, then keys of a JSON argument; aliases and `no-` forms."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from recipegen.model import Value
+from recipegen.settings import Value
 
 
 class FlagKind(str, Enum):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from recipegen.engine.flag_json import dotted_value, json_misfits, key_misfits
 from recipegen.engine.flag_misfit import NUMBER, SUFFIXED, WANTED, WHOLE, Misfit, Wrong, limits, shown
 from recipegen.engine.flag_spec import FlagKind, FlagSpec, FlagUse
-from recipegen.model import Value
+from recipegen.settings import Value
 
 _SUPERFLUOUS = "argparse refuses the rest as unrecognized arguments"
 _COUNTS = (FlagKind.INT, FlagKind.HUMAN_INT, FlagKind.INT_OR_AUTO, FlagKind.FLOAT, FlagKind.ANY)

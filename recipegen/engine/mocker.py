@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from recipegen.engine.vllm import VllmEngine
 from recipegen.launch import Arg, Command, LaunchMode, WorkerLayout
-from recipegen.model import Dynamo, EnvVar, Placeholder, Recipe, RoleRecipe, Runtime
-from recipegen.role_flags import whole_number
+from recipegen.model import TEMPLATE_TOKENS, Dynamo, EnvVar, Placeholder, Recipe, RoleRecipe, Runtime, Workload
+from recipegen.role_flags import size
 from recipegen.sizing.role_sizes import block_size, known_dtypes, size_role
 from recipegen.sizing.state import attention_bytes_per_token
 
@@ -16,6 +16,9 @@ MOCKER_DYNAMO = "1.2.1"
 
 MAX_BLOCK = 1024
 """Tokens of a block. The mocker of 1.2.1 panics at `block_size must be between 1 and 1024` or `a power of 2`, and stays registered."""
+
+MOST_BLOCKS = 1 << 24
+"""Blocks of a mocker, which keeps a list of them: more than any recipe of ours has, and some hundred MB."""
 
 
 class MockerEngine(VllmEngine):
@@ -38,14 +41,19 @@ class MockerEngine(VllmEngine):
         )
 
 
+def context_length(workload: Workload) -> int:
+    """The longest sequence of a simulation: the workload's, or what its requests need where the model's own would count."""
+    return workload.max_model_len if workload.stated else workload.isl + workload.osl + TEMPLATE_TOKENS
+
+
 def _args(recipe: Recipe, role: RoleRecipe, layout: WorkerLayout) -> Iterator[Arg]:
     yield Arg(words=("--model-path", Placeholder("TINY_MODEL")), group="model")
     yield Arg(words=("--model-name", recipe.model.served_name), group="model")
     yield Arg(words=("--disaggregation-mode", role.role.value), group="model")
     yield from _cache_args(recipe, role)
-    seqs = whole_number(role, "max-num-seqs") or 256
+    seqs = size(role, "max-num-seqs") or 256
     yield Arg(words=("--max-num-seqs", str(seqs)))
-    yield Arg(words=("--max-num-batched-tokens", str(whole_number(role, "max-num-batched-tokens") or 8192)))
+    yield Arg(words=("--max-num-batched-tokens", str(size(role, "max-num-batched-tokens") or 8192)))
     ranks = layout.local_dp if layout.mode is LaunchMode.NODE_LOCAL_DP else role.topology.dp
     if ranks > 1:
         yield Arg(words=("--data-parallel-size", str(ranks)), note="the ranks of this process")
@@ -55,20 +63,21 @@ def _cache_args(recipe: Recipe, role: RoleRecipe) -> Iterator[Arg]:
     """Block size and blocks: room for the requests that the real engine holds, in blocks as it settles on them, cut to what a mocker takes."""
     block = block_size(recipe, role)
     parts = block // min(block & -block, MAX_BLOCK)
-    requests = _requests(recipe, role)
-    per_request = -(-recipe.workload.max_model_len // block)
-    size, count = f"{block}", f"{requests} requests of {recipe.workload.max_model_len} tokens, {per_request} blocks each"
+    requests, length = _requests(recipe, role), context_length(recipe.workload)
+    per_request = -(-length // block)
+    blocks = min(requests * per_request * parts, MOST_BLOCKS)
+    cut, count = f"{block}", f"{requests} requests of {length} tokens, {per_request} blocks each"
     if parts > 1:
-        size, count = f"{block}/{parts}: a mocker takes powers of 2 up to {MAX_BLOCK}", f"{count}, {parts} parts a block"
+        cut, count = f"{block}/{parts}: a mocker takes powers of 2 up to {MAX_BLOCK}", f"{count}, {parts} parts a block"
     if model := recipe.model.architecture:
         token = model.attention.layers * attention_bytes_per_token(model, tp=1, dtype=known_dtypes(role).kv)
         yield Arg(words=("--kv-bytes-per-token", str(token)), note="K and V of all layers")
-    yield Arg(words=("--block-size", str(block // parts)), note=size)
-    yield Arg(words=("--num-gpu-blocks-override", str(requests * per_request * parts)), note=count)
+    yield Arg(words=("--block-size", str(block // parts)), note=cut)
+    yield Arg(words=("--num-gpu-blocks-override", str(blocks)), note=count)
 
 
 def _requests(recipe: Recipe, role: RoleRecipe) -> int:
     """Whole requests that fit by the memory budget; max-num-seqs where that is not known."""
     sizes = size_role(recipe, role)
     fitting = sizes.room.requests if sizes and sizes.room else 0
-    return fitting or whole_number(role, "max-num-seqs") or 256
+    return fitting or size(role, "max-num-seqs") or 256

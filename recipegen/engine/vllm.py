@@ -103,7 +103,7 @@ class VllmEngine:
         return needs | {"DP_RPC_PORT": 1, "MASTER_PORT": 1}
 
     def command(self, recipe: Recipe, role: RoleRecipe, layout: WorkerLayout) -> Command:
-        engine = [Arg(words=tuple(_words(f)), note=f.derivation) for f in role.flags]
+        engine = [Arg(words=f.words, note=f.derivation) for f in role.flags]
         return Command(
             program=("python3", "-m", "dynamo.vllm"),
             args=(*_model_args(recipe, role), *_placement_args(layout), *engine),
@@ -113,7 +113,8 @@ class VllmEngine:
 
 def _model_args(recipe: Recipe, role: RoleRecipe) -> Iterator[Arg]:
     yield Arg(words=("--model", Placeholder("MODEL")), group="model")
-    yield Arg(words=("--revision", recipe.model.revision), group="model", when=When.HUB_ID)
+    if recipe.model.revision:
+        yield Arg(words=("--revision", recipe.model.revision), group="model", when=When.HUB_ID)
     yield Arg(words=("--served-model-name", recipe.model.served_name), group="model")
     yield Arg(words=("--disaggregation-mode", role.role.value), group="model")
 
@@ -166,13 +167,3 @@ def _node_env(recipe: Recipe, layout: WorkerLayout) -> Iterator[tuple[str, Word,
     if layout.nodes_per_worker > 1:
         for name, value in recipe.hardware.multi_node_env.items():
             yield name, value, f"{recipe.hardware.key}, a worker across nodes"
-
-
-def _words(flag: Flag) -> Iterator[Word]:
-    """`--flag value ...`; True is the bare flag, False its negative."""
-    if isinstance(flag.value, bool):
-        yield f"--{flag.name}" if flag.value else f"--no-{flag.name}"
-        return
-    yield f"--{flag.name}"
-    values = flag.value if isinstance(flag.value, tuple) else (flag.value,)
-    yield from (str(v) for v in values)

@@ -14,7 +14,7 @@ from typing import Any
 from recipegen.engine.flag_spec import FlagKind, FlagSpec
 from recipegen.flag_extract.hints import Hint, HintKind, Hints, members, read_hints
 from recipegen.flag_extract.modules import Found, Modules
-from recipegen.model import Value
+from recipegen.settings import Value
 
 _DEEPEST = 3
 """Levels of sub-keys that are read: `speculative-config.draft_load_config.device` has two."""

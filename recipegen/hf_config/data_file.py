@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING
 
-from recipegen.model import Architecture, ModelSpec
+from recipegen.architecture import Architecture
+from recipegen.model import ModelSpec
 from recipegen.yamlscalars import UnreadableScalarError, read_scalar
 
 if TYPE_CHECKING:

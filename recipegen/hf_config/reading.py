@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from recipegen.architecture import Architecture, Attention, LinearAttention, Mla, Moe
 from recipegen.errors import near_match
 from recipegen.hf_config.families import FAMILIES, TEXT_CONFIGS, UNSIZED, Family
 from recipegen.hf_config.fields import Fields, Findings
 from recipegen.hf_config.json_source import parse_json
 from recipegen.hf_config.layers import Layers, read_layers
 from recipegen.hf_config.quantization import Quantization, read_quantization
-from recipegen.model import Architecture, Attention, LinearAttention, Mla, Moe
 from recipegen.yamlscalars import quote
 
 _DTYPES = ("bfloat16", "float16", "float32")

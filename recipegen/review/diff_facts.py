@@ -9,10 +9,11 @@ from typing import Any
 from recipegen.benchmarks import benchmark_settings
 from recipegen.checks.views import PointView
 from recipegen.launch import LaunchPlan, Port, RolePlan
-from recipegen.model import EnvVar, Flag, Point, Recipe, Value
+from recipegen.model import EnvVar, Flag, Point, Recipe
 from recipegen.review.diff_model import Fact, Scalar, Section
 from recipegen.review.diff_sizes import size_facts
 from recipegen.role_flags import read_json
+from recipegen.settings import Value
 
 
 def point_facts(name: str, point: Point, view: PointView, plan: LaunchPlan) -> tuple[Fact, ...]:

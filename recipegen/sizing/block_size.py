@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import lcm
 
-from recipegen.model import Architecture
+from recipegen.architecture import Architecture
 from recipegen.sizing.state import CacheDtypes, attention_bytes_per_token, linear_state_bytes
 
 __all__ = ["CacheDtypes", "block_misfit", "kernel_block_size", "natural_block_size"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from recipegen.model import Architecture
+from recipegen.architecture import Architecture
 from recipegen.sizing.block_size import natural_block_size
 from recipegen.sizing.sizes import CacheSizes, Room
 from recipegen.sizing.state import CacheDtypes, attention_bytes_per_token

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recipegen.model import Architecture, LinearAttention, Topology
+from recipegen.architecture import Architecture, LinearAttention
+from recipegen.model import Topology
 
 
 def not_divided(model: Architecture, topology: Topology) -> tuple[str, ...]:

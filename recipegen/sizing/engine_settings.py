@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recipegen.model import Architecture, Recipe, RoleRecipe
+from recipegen.architecture import Architecture
+from recipegen.model import TEMPLATE_TOKENS, Recipe, RoleRecipe
 from recipegen.role_flags import (
     as_whole_number,
     draft_method,
@@ -35,9 +36,6 @@ LARGE_GPU_GIB = 70
 LARGE_GPU_BATCH = (1024, 8192)
 SMALL_GPU_BATCH = (256, 2048)
 """max-num-seqs and max-num-batched-tokens of a server by default: vLLM 0.28 `engine/arg_utils.py` get_batch_defaults."""
-
-TEMPLATE_TOKENS = 64
-"""What a chat template adds to a prompt at most, as a rule: role marks and a short system prompt."""
 
 HOPPER = "9.0"
 

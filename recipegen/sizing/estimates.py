@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
 
-from recipegen.model import Architecture, Topology
+from recipegen.architecture import Architecture
+from recipegen.model import Topology
 from recipegen.sizing.calibration import Calibration, MeasuredRow
 from recipegen.sizing.engine_build import ONE_SIDED, engine_build, shards_sequences
 from recipegen.sizing.graphs import MIN_GRAPH_BYTES, NONE, graph_memory_gib

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recipegen.model import Architecture, Recipe
+from recipegen.architecture import Architecture
+from recipegen.model import TEMPLATE_TOKENS, Recipe
 from recipegen.sizing.block_size import DEFAULT_BLOCK, MLA_HYBRID_ALIGN, natural_block_size
 from recipegen.sizing.cache import NULL_BLOCKS, linear_blocks, study_request_mib
-from recipegen.sizing.engine_settings import TEMPLATE_TOKENS, EngineSettings, engine_settings
+from recipegen.sizing.engine_settings import EngineSettings, engine_settings
 from recipegen.sizing.explain_graphs import graph_steps
 from recipegen.sizing.explain_memory import budget_steps, weight_steps
 from recipegen.sizing.explain_step import KV_UTILS, STUDY, Step, amount

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recipegen.model import Architecture, Recipe, Role, RoleRecipe
+from recipegen.architecture import Architecture
+from recipegen.model import Recipe, Role, RoleRecipe
 from recipegen.role_flags import draft_tokens, own_draft_tokens, size
 from recipegen.sizing.block_size import DEFAULT_BLOCK, block_misfit, kernel_block_size, natural_block_size
 from recipegen.sizing.budget import make_budget, weights_estimate, with_given_kv

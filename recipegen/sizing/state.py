@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recipegen.model import Architecture, LinearAttention, Mla
+from recipegen.architecture import Architecture, LinearAttention, Mla
 
 DTYPE_BYTES = {
     "float32": 4,

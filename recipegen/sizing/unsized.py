@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from recipegen.model import Architecture, RoleRecipe
+from recipegen.architecture import Architecture
+from recipegen.model import RoleRecipe
 from recipegen.role_flags import json_keys, number, size, switch, word
 
 BLOCKS_OVERRIDE, MEMORY_BYTES = "num-gpu-blocks-override", "kv-cache-memory-bytes"

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from recipegen.model import Architecture, Attention, LinearAttention, Moe, Topology
+from recipegen.architecture import Architecture, Attention, LinearAttention, Moe
+from recipegen.model import Topology
 from recipegen.sizing.divides import model_layers
 from recipegen.sizing.sizes import WeightPart
 from recipegen.sizing.state import DTYPE_BYTES, conv_channels

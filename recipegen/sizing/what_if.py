@@ -5,22 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from recipegen.architecture import Architecture
 from recipegen.errors import NOWHERE
-from recipegen.model import (
-    Architecture,
-    Benchmark,
-    Dynamo,
-    Flag,
-    HardwareSpec,
-    ModelSpec,
-    Recipe,
-    Role,
-    RoleRecipe,
-    Runtime,
-    Topology,
-    Value,
-    Workload,
-)
+from recipegen.model import Benchmark, Dynamo, Flag, HardwareSpec, ModelSpec, Recipe, Role, RoleRecipe, Runtime, Topology, Workload
+from recipegen.settings import Value
 from recipegen.sizing.budget import DEFAULT_UTILIZATION
 from recipegen.sizing.divides import not_divided
 from recipegen.sizing.graphs import FULL_DECODE_ONLY

@@ -110,18 +110,18 @@ class Node:
             self.problems.append("Dynamo {} is installed, the recipe is for {}".format(found, wanted))
 
     def check_engine(self):
-        """The vLLM build that the flags were chosen for; a local build suffix may differ."""
+        """The vLLM build that the flags were chosen for, where the recipe names one; a local build suffix may differ."""
         if self.simulated:
             return
         wanted, found = self.plan["runtime"]["vllm"], version_of("vllm")
         self.facts["vllm"] = found
         if found is None:
             self.problems.append("vLLM is not installed for {}".format(sys.executable))
-        elif found.split("+")[0] != wanted.split("+")[0]:
+        elif wanted and found.split("+")[0] != wanted.split("+")[0]:
             self.problems.append("vLLM {} is installed, the recipe is for {}".format(found, wanted))
 
     def check_model(self):
-        """A local snapshot is there and, where it tells, at the pinned revision. A hub id is pinned by --revision."""
+        """A local snapshot is there and, where it tells and the recipe pins one, at that revision. A hub id is pinned by --revision."""
         path = os.environ.get("MODEL") or self.plan["model"]["repo"]
         self.facts["model"] = path
         if self.simulated or not path.startswith("/"):
@@ -132,6 +132,8 @@ class Node:
             return
         wanted = self.plan["model"]["revision"]
         self.facts["revision"] = found = snapshot_revision(path)
+        if not wanted:
+            return
         if found is None:
             print("warning: {} does not tell its revision; the recipe is for {}".format(path, wanted))
         elif found != wanted:

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from recipegen.cli import VERBS, main
+from recipegen.cli import VERBS, main, module_of
 from recipegen.errors import InputError, JobFailed, Problem, RecipegenError, Source
 
 SLOW = ["jinja2", "pydantic", "rich", "paramiko", "submitit", "matplotlib", "yaml", "ruamel"]
@@ -41,9 +41,9 @@ def test_help_lists_the_verbs() -> None:
     assert [verb for verb in VERBS if f"  {verb} " not in result.output] == []
 
 
-@pytest.mark.parametrize("verb", ["status", "watch", "wait", "cancel"])
+@pytest.mark.parametrize("verb", VERBS)
 def test_a_verbs_own_help_says_the_same(verb: str) -> None:
-    command = importlib.import_module(f"recipegen.cli.{verb}").command
+    command = importlib.import_module(module_of(verb)).command
     assert command.name == verb
     assert command.short_help == VERBS[verb]
 

@@ -13,29 +13,14 @@ from typing import Any
 
 import yaml
 
+from recipegen.architecture import Architecture, Attention, LinearAttention, Moe
 from recipegen.benchmarks import make_benchmark
 from recipegen.catalogue import load_hardware, load_model
 from recipegen.engines import REAL
 from recipegen.errors import Source
 from recipegen.matrix import canonical_flag
-from recipegen.model import (
-    Architecture,
-    Attention,
-    Benchmark,
-    Dynamo,
-    LinearAttention,
-    Matrix,
-    ModelSpec,
-    Moe,
-    Point,
-    Role,
-    RoleSettings,
-    RoleShape,
-    Runtime,
-    Setting,
-    Topology,
-    Workload,
-)
+from recipegen.model import Benchmark, Dynamo, Matrix, ModelSpec, Point, Role, RoleShape, Runtime, Topology, Workload
+from recipegen.settings import RoleSettings, Setting
 from tests.unit.test_hf_config import KNOWN
 
 ROLES = {"prefill": Role.PREFILL, "decode": Role.DECODE, "aggregated": Role.AGG}

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from recipegen.architecture import Architecture, Attention, LinearAttention, Mla, Moe
 from recipegen.catalogue import load_model
 from recipegen.errors import InputError
 from recipegen.hf_config import format_model, make_key, read, read_config, read_total_size
-from recipegen.model import Architecture, Attention, LinearAttention, Mla, ModelSpec, Moe
+from recipegen.model import ModelSpec
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 NVFP4_WEIGHTS = {"num_bits": 4, "type": "float", "group_size": 16, "dynamic": False}

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from recipegen.kv_transfer import kv_transfer, near_connector, setting, uses_nixl
-from recipegen.model import Flag, Role, RoleRecipe, Topology, Value
+from recipegen.model import Flag, Role, RoleRecipe, Topology
+from recipegen.settings import Value
 
 NIXL = {
     "kv_connector": "NixlConnector",

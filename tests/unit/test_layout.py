@@ -68,6 +68,7 @@ def test_workers_of_one_node_have_ports_of_their_own() -> None:
         ("TP2DP3", "DP3 is not a multiple of 2"),
         ("DP6", "DP6 is not a multiple of 4"),
         ("TP1PP5", "= 5 GPUs, which 2 nodes cannot share evenly"),
+        ("4096xTP16", "takes 65536 GPUs; expected 32768 at most"),
         ("TP7", "= 7 GPUs, which 2 nodes cannot share evenly"),
     ],
 )

@@ -11,14 +11,14 @@ from typing import Annotated, Any, get_args, get_type_hints
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from recipegen import cluster_schema, matrix_schema
+from recipegen import cluster_schema, job_schema, matrix_schema
 from recipegen.errors import InputError
 from recipegen.matrix import parse_matrix
 from recipegen.matrix_schema import Matching
 from recipegen.sizing import calibration_schema
 from tests.support import agg_point, matrix_of
 
-MODULES = (matrix_schema, cluster_schema, calibration_schema)
+MODULES = (matrix_schema, job_schema, cluster_schema, calibration_schema)
 NEVER = "\n\x00 no text of ours \x00"
 
 

@@ -14,10 +14,19 @@ import pytest
 from recipegen.leaf import leaf_files, write
 from recipegen.model import Placeholder
 from recipegen.pipeline import plan_matrix, render_plans
-from recipegen.render import format_duration
+from recipegen.render import format_duration, sbatch_option
 from recipegen.shell import quote_word
-from tests.support import LEAF, ROOT, agg_point, matrix_of, plan_one, published_plans
+from tests.support import LEAF, MINIMAL, ROOT, agg_point, matrix_of, plan_one, published_plans
 
+EXTENDED = """\
+setup_script: deps.sh
+slurm: {sbatch: {cpus-per-task: 72, spread-job: true, extra: 'a "b" # c\\'}, srun: [--mem=0, "--extra=x'y"]}
+infra: {dedicated_node: true}
+deadlines: {ready: 10800}
+frontend: {args: {router-mode: kv, model-name: "a 'b'"}}
+carried: {a: [1]}
+"""
+UNPINNED = MINIMAL.replace("model: qwen3.8-2.4t-nvfp4", "model: {repo: Org/Name}").replace("1.2.1}", "1.2.1, request_plane: nats}")
 SHAPES = ("4xTP1", "3xTP2DP2", "1xTP1PP6", "1xTP1PP8", "1xTP8DP2", "1xDP16", "1xTP2DP8", "1xTEP16")
 
 
@@ -26,13 +35,22 @@ def every_bundle() -> dict[str, bytes]:
     return leaf_files(render_plans(plans))
 
 
+def extended_files() -> dict[str, bytes]:
+    """Leaves that ask for all that a matrix may ask of the job, real and simulated."""
+    text = matrix_of(agg_point("4xTP1"), agg_point("1xTP8"), head=UNPINNED) + EXTENDED
+    plans = {"ext": plan_matrix(text.encode(), "m"), "ext-sim": plan_matrix(text.encode(), "m", simulate=True)}
+    return {f"{folder}/{name}": data for folder, own in plans.items() for name, data in leaf_files(render_plans(own)).items()}
+
+
 def test_the_committed_bundles_are_what_the_matrix_renders() -> None:
     for name, data in leaf_files(render_plans(published_plans())).items():
         assert (LEAF / name).read_bytes() == data, f"{name} is stale: make render"
 
 
 def test_shellcheck_and_bash_find_nothing_in_any_script(tmp_path: Path) -> None:
-    files = every_bundle() | {f"sim/{name}": data for name, data in leaf_files(render_plans(published_plans(simulate=True))).items()}
+    files = (
+        every_bundle() | extended_files() | {f"sim/{name}": data for name, data in leaf_files(render_plans(published_plans(simulate=True))).items()}
+    )
     write(tmp_path, files)
     scripts = [str(tmp_path / name) for name in files if name.endswith((".sh", ".sbatch"))]
     assert len(scripts) > 60
@@ -116,3 +134,81 @@ def test_a_placeholder_becomes_its_variable() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(3600, "1:00:00"), (5400, "1:30:00"), (59, "0:00:59"), (86400, "1-00:00:00"), (180_061, "2-02:01:01")])
 def test_durations_as_slurm_reads_them(seconds: int, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+# -- what a matrix asks of the job around the engines --------------------------------------------------------------------
+
+
+def job_sbatch(more: str, head: str = MINIMAL) -> str:
+    (bundle,) = render_plans([plan_one(matrix_of(agg_point("1xTP8"), head=head) + more)])
+    return bundle.files["job.sbatch"].decode()
+
+
+def added(more: str, head: str = MINIMAL) -> list[str]:
+    """Lines of job.sbatch that are there for what was asked."""
+    plain = job_sbatch("").splitlines()
+    return [line for line in job_sbatch(more, head).splitlines() if line not in plain]
+
+
+def test_sbatch_options_are_directives_in_the_script_s_head() -> None:
+    options = 'slurm: {sbatch: {mem: "0", cpus-per-task: 72, spread-job: true, extra: "a b", constraint: "a&b|c"}}\n'
+    lines = job_sbatch(options).splitlines()
+    head = [line for line in lines[: lines.index("#")] if line.startswith("#SBATCH")]
+    own = ["--constraint=a&b|c", "--cpus-per-task=72", '--extra="a b"', "--mem=0", "--spread-job"]
+    assert head[-5:] == [f"#SBATCH {option}" for option in own]
+    assert head[:-5] == [line for line in job_sbatch("").splitlines() if line.startswith("#SBATCH")]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "--extra"),
+        (72, "--extra=72"),
+        ("a=b,c:d", "--extra=a=b,c:d"),
+        ("a b", '--extra="a b"'),
+        ("a#b", '--extra="a\\#b"'),
+        ("it's", '--extra="it\'s"'),
+        ('say "x"\\', '--extra="say \\"x\\"\\\\"'),
+    ],
+)
+def test_a_directive_s_value_is_quoted_as_sbatch_reads_it(value: str | int | bool, text: str) -> None:
+    assert sbatch_option("extra", value) == text
+
+
+def test_srun_options_are_for_workers_and_the_site_s_come_after_them() -> None:
+    lines = job_sbatch('slurm: {srun: [--mem=0, "--extra=$x\'y"]}\n').splitlines()
+    at = {
+        name: next(i for i, line in enumerate(lines) if line.lstrip().startswith(name))
+        for name in ("SRUN+=", "start_workers", "SRUN=(", "start_step")
+    }
+    assert lines[at["SRUN+="]].lstrip().startswith("""SRUN+=(--mem=0 '--extra=$x'"'"'y' "${site_options[@]}")""")
+    assert sorted(at.values()) == [at[name] for name in ("SRUN+=", "start_workers", "SRUN=(", "start_step")]
+
+
+def test_the_later_deadline_is_taken_before_the_run_is_opened() -> None:
+    assert added("deadlines: {ready: 10800}\n") == [
+        "((${READY_TIMEOUT_S:-7200} >= 10800)) || READY_TIMEOUT_S=10800 # this recipe's start may take as long"
+    ]
+
+
+def test_nats_is_asked_for_before_anything_starts() -> None:
+    lines = added("", MINIMAL.replace("1.2.1}", "1.2.1, request_plane: nats}"))
+    assert lines == [
+        '[[ -n ${NATS_SERVER_BIN:-}${RECIPEGEN_LOCAL_JOB:-} ]] || refuse_site "site.env names no NATS_SERVER_BIN, and the recipe\'s requests go over NATS"',
+        "[[ -z ${NATS_SERVER_BIN:-} ]] || export DYN_REQUEST_PLANE=nats # a simulation on this machine may have none",
+    ]
+
+
+def test_a_dedicated_node_is_said_in_the_head() -> None:
+    text = job_sbatch("infra: {dedicated_node: true}\n")
+    assert "#SBATCH --nodes=3\n" in text
+    assert "#   nodes 1-2   1 agg worker" in text
+    assert "#   node 0      discovery, front end, probe, and no worker\n" in text
+    assert "\nstart_workers agg 1 1 2 1\n" in text
+
+
+@pytest.mark.parametrize(("head", "more"), [(MINIMAL, ""), (MINIMAL, EXTENDED), (UNPINNED, "")])
+def test_lib_is_the_same_for_all_recipes(head: str, more: str) -> None:
+    (bundle,) = render_plans([plan_one(matrix_of(agg_point("TP8"), head=head) + more)])
+    assert set(bundle.shared) == {f"lib/{name}" for name in ("etcd.sh", "job.sh", "node_check.py", "probe.py", "process.sh", "python.sh")}
+    assert bundle.shared["lib/node_check.py"] == (LEAF / "lib/node_check.py").read_bytes()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from recipegen.kv_transfer import kv_transfer
-from recipegen.model import Flag, Role, RoleRecipe, Topology, Value
+from recipegen.model import Flag, Role, RoleRecipe, Topology
 from recipegen.role_flags import MAX_JSON_DEPTH, MAX_SIZE, json_keys, number, own_draft_tokens, read_json, size, whole_number
+from recipegen.settings import Value
 
 DEEP = ['{"a":' * 3000 + "1" + "}" * 3000, "[" * 3000 + "]" * 3000, "[" * 3000, '{"a": ' + "[" * MAX_JSON_DEPTH + "]" * MAX_JSON_DEPTH + "}"]
 

@@ -15,7 +15,7 @@ from recipegen.launch import LaunchPlan, Process
 from recipegen.leaf import leaf_files, write
 from recipegen.model import Placeholder, Word
 from recipegen.pipeline import render_plans
-from tests.support import agg_point, matrix_of, plan_one, published_plans
+from tests.support import MINIMAL, agg_point, matrix_of, plan_one, published_plans
 
 ENGINE = f"""#!{sys.executable}
 import json, os, sys
@@ -24,7 +24,9 @@ with open(os.environ["SEEN"], "w") as file:
 """
 OFFSET = 512
 SHAPES = ("4xTP1", "3xTP2", "1xTP2DP2", "1xTP1PP6", "1xTP8DP2", "1xDP16")
-PLANS = [*published_plans(), *(plan_one(matrix_of(agg_point(shape))) for shape in SHAPES)]
+UNPINNED = MINIMAL.replace("model: qwen3.8-2.4t-nvfp4", "model: {repo: Org/Name}").replace(", max_model_len: 10240", "")
+OWN_NODE = plan_one(matrix_of(agg_point("3xTP1"), head=UNPINNED) + "infra: {dedicated_node: true}\n")
+PLANS = [*published_plans(), *(plan_one(matrix_of(agg_point(shape))) for shape in SHAPES), OWN_NODE]
 
 
 class Node:
@@ -40,6 +42,12 @@ class Node:
         (folder / "bin/python3").chmod(0o755)
 
     def start(self, process: Process, *, model: str) -> tuple[list[str], Mapping[str, str]]:
+        """What the stand-in saw when the process's script started it."""
+        self.run(process, model=model).check_returncode()
+        seen = json.loads((self.folder / "seen.json").read_text())
+        return seen["argv"], seen["env"]
+
+    def run(self, process: Process, *, model: str = "") -> subprocess.CompletedProcess[str]:
         first = process.node_index - process.node_rank
         env = {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
@@ -54,9 +62,7 @@ class Node:
             "MODEL": model,
         }
         script = self.folder / self.plan.recipe.point / f"{process.role.value}.sh"
-        subprocess.run(["bash", script, str(process.worker), str(first)], env=env, check=True, timeout=20)
-        seen = json.loads((self.folder / "seen.json").read_text())
-        return seen["argv"], seen["env"]
+        return subprocess.run(["bash", script, str(process.worker), str(first)], env=env, capture_output=True, text=True, check=False, timeout=20)
 
 
 def resolved(process: Process, words: tuple[Word, ...], *, model: str) -> list[str]:
@@ -111,3 +117,61 @@ def test_a_process_on_the_wrong_node_stops(tmp_path: Path) -> None:
     (tmp_path / "nodes.txt").write_text("0 node1 10.0.0.1 eth0\n1 node0 10.0.0.2 eth0\n2 a 10.0.0.3 eth0\n3 b 10.0.0.4 eth0\n")
     with pytest.raises(subprocess.CalledProcessError):
         node.start(plan.processes[0], model="")
+
+
+# -- a setup script ------------------------------------------------------------------------------------------------------
+
+
+def prepared(folder: Path, script: str, *, shape: str = "1xTP4", simulate: bool = False) -> Node:
+    """A worker whose setup script is this text, or is not there."""
+    setup = folder / "setup/deps.sh"
+    setup.parent.mkdir()
+    if script:
+        setup.write_text(script)
+    return Node(plan_one(matrix_of(agg_point(shape)) + f"setup_script: {setup}\n", simulate=simulate), folder)
+
+
+@pytest.mark.parametrize("shape", ["1xTP4", "4xTP1"])  # 4xTP1: workers of one node take turns
+def test_a_setup_script_runs_before_the_engine_with_the_worker_s_environment(tmp_path: Path, shape: str) -> None:
+    node = prepared(tmp_path, 'test ! -e "$SEEN" && echo "$NODE_RANK $DYN_SYSTEM_PORT" >"$RUN_DIR/setup.out"', shape=shape)
+    _, env = node.start(node.plan.processes[0], model="")
+    assert (tmp_path / "setup.out").read_text() == f"0 {env['DYN_SYSTEM_PORT']}\n"
+
+
+@pytest.mark.parametrize("shape", ["1xTP4", "4xTP1"])
+@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("", 127)])
+def test_a_setup_script_that_fails_ends_the_worker_and_is_named(tmp_path: Path, shape: str, script: str, code: int) -> None:
+    node = prepared(tmp_path, script, shape=shape)
+    done = node.run(node.plan.processes[0])
+    assert done.returncode == code
+    assert f"the recipe's setup script {tmp_path}/setup/deps.sh ended with code {code}; no engine was started" in done.stderr
+    assert not (tmp_path / "seen.json").exists()
+    assert not (tmp_path / "events.agg-0-0.jsonl").exists()
+
+
+def test_a_simulation_goes_on_without_a_setup_script_that_is_not_there(tmp_path: Path) -> None:
+    node = prepared(tmp_path, "", simulate=True)
+    done = node.run(node.plan.processes[0])
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/setup/deps.sh is not on this machine; the simulation goes on without it\n")
+
+
+def test_a_simulation_heeds_a_setup_script_that_fails(tmp_path: Path) -> None:
+    node = prepared(tmp_path, "exit 7", simulate=True)
+    assert node.run(node.plan.processes[0]).returncode == 7
+
+
+def test_the_front_end_gets_its_arguments(tmp_path: Path) -> None:
+    args = "{router-mode: kv, router-reset-states: true, router-temperature: 0.5, model-name: \"a 'b' $c\"}"
+    node = Node(plan_one(matrix_of(agg_point("1xTP4")) + f"frontend: {{args: {args}}}\n"), tmp_path)
+    env = {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "SEEN": str(tmp_path / "seen.json"),
+        "RUN_DIR": str(tmp_path),
+        "SLURM_PROCID": "0",
+        "SLURMD_NODENAME": "node0",
+        "PORT_OFFSET": str(OFFSET),
+    }
+    subprocess.run(["bash", tmp_path / node.plan.recipe.point / "frontend.sh"], env=env, check=True, timeout=20)
+    argv = json.loads((tmp_path / "seen.json").read_text())["argv"]
+    assert argv[:2] == ["-m", "dynamo.frontend"]
+    assert argv[6:] == ["--router-mode", "kv", "--router-reset-states", "--router-temperature", "0.5", "--model-name", "a 'b' $c"]

@@ -134,3 +134,40 @@ def test_a_checkpoint_of_unknown_size_is_not_judged() -> None:
     profile = parse_profile(PROFILE + READY + "storage: {read_gib_s: 0.001}\n", "oslo.yaml")
     cluster = ClusterView(point=view, profile=profile, profile_source=Source("oslo.yaml"))
     assert [f for rule in CLUSTER_RULES for f in rule.findings(cluster)] == []
+
+
+# -- the matrix's own deadline ------------------------------------------------------------------------------------------
+
+OWN_LINE = HEAD.count("\n")
+
+
+def say_own(ready: str, profile: str = READY, *, limit: str = "1:00:00") -> list[str]:
+    head = head_with(("points:", f"deadlines: {{ready: {ready}}}\npoints:"))
+    (view,) = points_of(head + f"  - {POINT.replace('1:00:00', limit)}\n")
+    cluster = ClusterView(point=view, profile=parse_profile(PROFILE + profile, "oslo.yaml"), profile_source=Source("oslo.yaml"))
+    return [f"{str(f.source).replace('matrix.yaml', 'm')} {f.rule}: {f.mend}" for rule in CLUSTER_RULES for f in rule.findings(cluster)]
+
+
+OWN = f"m:{OWN_LINE}:20"
+SLOW = "storage: {read_gib_s: 0.44}\n"  # 3063 s, too long for the profile's 3000
+
+
+@pytest.mark.parametrize(
+    ("ready", "profile", "limit", "expected"),
+    [
+        ("600", READY, "1:00:00", []),  # the profile's is later
+        ("7000", READY + SLOW, "2:00:00", []),
+        ("4000", READY + SLOW, "2:00:00", [f"{OWN} deadline-load-margin: raise deadlines.ready of the matrix: 2 times the load is a fair margin"]),
+        (
+            "2900",
+            READY + SLOW,
+            "2:00:00",
+            [f"{DUE} deadline-load: raise deadlines.ready of the profile"],
+        ),
+        ("'2:00:00'", "", "1:30:00", [f"{OWN} deadline-limit: shorten deadlines.ready, or raise time_limit of the points"]),  # the profile's default
+        ("'1:59:59'", "", "1:30:00", []),
+        ("'3:00:00'", "", "1:30:00", [f"{OWN} deadline-limit: shorten deadlines.ready, or raise time_limit of the points"]),
+    ],
+)
+def test_the_later_of_two_deadlines_counts(ready: str, profile: str, limit: str, expected: list[str]) -> None:
+    assert say_own(ready, profile, limit=limit) == expected

@@ -15,7 +15,8 @@ from recipegen.engine.flag_catalogue import load_flags
 from recipegen.engine.flag_spec import FlagKind, FlagSpec
 from recipegen.errors import Source
 from recipegen.matrix import parse_matrix
-from recipegen.model import EnvVar, Flag, Setting, Value
+from recipegen.model import EnvVar, Flag
+from recipegen.settings import Setting, Value
 from tests.support import LEAF
 from tests.unit.checks.views_for_tests import found, point_of
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from recipegen.architecture import Architecture, Mla
 from recipegen.checks import connector_rules, speculation_rules
 from recipegen.checks.handshake_rules import POINT_RULES, ROLE_RULES
 from recipegen.checks.views import PointView
 from recipegen.errors import Source
-from recipegen.model import Architecture, Mla, Role
+from recipegen.model import Role
 from tests.unit.checks.views_for_tests import POINT, agg, architecture_of, found, pair, point_of, role_of, rules_of, severities
 
 RULES = rules_of(ROLE_RULES, POINT_RULES)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from recipegen.architecture import Architecture
 from recipegen.checks.speculation_rules import POINT_RULES, ROLE_RULES
-from recipegen.model import Architecture
 from tests.unit.checks.views_for_tests import agg, architecture_of, found, pair, point_of, rules_of, severities
 
 RULES = rules_of(ROLE_RULES, POINT_RULES)

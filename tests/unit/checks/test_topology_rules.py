@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from recipegen.architecture import Architecture, LinearAttention, Mla
 from recipegen.checks.topology_rules import POINT_RULES, ROLE_RULES
-from recipegen.model import Architecture, HardwareSpec, LinearAttention, Mla, Role
+from recipegen.model import HardwareSpec, Role
 from tests.unit.checks.views_for_tests import agg, architecture_of, found, pair, point_of, role_of, rules_of, severities
 
 RULES = rules_of(ROLE_RULES, POINT_RULES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from recipegen.architecture import Architecture
 from recipegen.catalogue import load_model
 from recipegen.checks.finding import Finding
 from recipegen.checks.rule import AnyRule
@@ -14,7 +15,7 @@ from recipegen.engines import REAL
 from recipegen.launch import WorkerLayout
 from recipegen.layout import LayoutError, lay_out
 from recipegen.matrix import parse_matrix
-from recipegen.model import Architecture, Matrix, Point, Recipe, Role, RoleRecipe
+from recipegen.model import Matrix, Point, Recipe, Role, RoleRecipe
 from recipegen.recipe import make_recipe
 from recipegen.sizing.role_sizes import room_for, size_role
 from recipegen.sizing.sizes import Budget, Estimate, RoleSizes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from recipegen.architecture import Architecture, Attention, LinearAttention, Mla, Moe
 from recipegen.catalogue import load_hardware, load_model
-from recipegen.model import Architecture, Attention, LinearAttention, Mla, Moe
 from recipegen.sizing.state import CacheDtypes
 
 SPEC = load_model("qwen3.8-2.4t-nvfp4")

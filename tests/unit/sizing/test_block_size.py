@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipegen.model import Architecture, Attention
+from recipegen.architecture import Architecture, Attention
 from recipegen.sizing.block_size import FLASHINFER, FLASHINFER_MLA, block_misfit, kernel_block_size, natural_block_size
 from recipegen.sizing.state import CacheDtypes, linear_state_bytes
 from tests.unit.sizing.models import DEEPSEEK, MAMBA2, NEMOTRON, QWEN, STUDY

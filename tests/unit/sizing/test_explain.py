@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from recipegen.model import Architecture, Flag, Recipe, RoleRecipe, Topology
+from recipegen.architecture import Architecture
+from recipegen.model import Flag, Recipe, RoleRecipe, Topology
 from recipegen.sizing.choices import explain_block_size, explain_choices, explain_mtp
 from recipegen.sizing.explain import Step, explain_sizes
 from recipegen.sizing.role_sizes import size_role

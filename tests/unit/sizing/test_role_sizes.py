@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipegen.catalogue import load_hardware
-from recipegen.model import Flag, Recipe, Role, Topology, Value
+from recipegen.model import Flag, Recipe, Role, Topology
+from recipegen.settings import Value
 from recipegen.sizing.engine_settings import engine_settings
 from recipegen.sizing.role_sizes import block_size, own_block_size, shared_block_size, size_role, unknown_dtype
 from recipegen.sizing.sizes import RoleSizes

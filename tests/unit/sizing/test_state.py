@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from recipegen.model import Architecture
+from recipegen.architecture import Architecture
 from recipegen.sizing.state import DTYPE_BYTES, CacheDtypes, attention_bytes_per_token, conv_channels, linear_state_bytes, unknown_cache_dtype
 from tests.unit.sizing.models import DEEPSEEK, MAMBA2, NEMOTRON, PLAIN, QWEN, STUDY
 

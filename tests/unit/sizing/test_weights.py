@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recipegen.architecture import Architecture
 from recipegen.catalogue import hardware_keys, load_hardware
-from recipegen.model import Architecture, Topology
+from recipegen.model import Topology
 from recipegen.sizing.engine_build import engine_build, is_blackwell, is_sharding_sure, shards_sequences
 from recipegen.sizing.weights import stage_margin_gib, weight_parts
 from tests.unit.sizing.models import DEEPSEEK, NEMOTRON, PLAIN, QWEN

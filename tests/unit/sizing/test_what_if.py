@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from recipegen.model import Architecture, Role, Topology
+from recipegen.architecture import Architecture
+from recipegen.model import Role, Topology
 from recipegen.sizing.what_if import Assumptions, size_topology, sweep, topologies, why_not
 from tests.unit.sizing.models import DEEPSEEK, GB300, NEMOTRON, PLAIN, QWEN, SPEC
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from recipegen.launch import LaunchPlan
+from recipegen.pipeline import render_plans
 from recipegen.plan_json import plan_text
-from tests.support import ROOT, published_plans
+from tests.support import ROOT, agg_point, matrix_of, plan_one, published_plans
 
 REVISION = "a6abb8bfb82b6965166d4129275f012d8809bc40"
 SCRIPT = ROOT / "templates/lib/node_check.py"
@@ -22,8 +23,8 @@ SCRIPT = ROOT / "templates/lib/node_check.py"
 class Job:
     """A run folder for one node; `facts` is what the check wrote."""
 
-    def __init__(self, folder: Path, plan: LaunchPlan) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, plan: LaunchPlan, script: Path = SCRIPT) -> None:
+        self.folder, self.script = folder, script
         (folder / "nodes.d").mkdir()
         (folder / "plan.json").write_text(plan_text(plan))
 
@@ -40,7 +41,7 @@ class Job:
             "RECIPEGEN_NODE_INTERFACE": "lo",
             "SLURMD_NODENAME": "n0",
         }
-        command = [sys.executable, SCRIPT, verb, self.folder / "plan.json"]
+        command = [sys.executable, self.script, verb, self.folder / "plan.json"]
         done = subprocess.run(command, env=surroundings | env, capture_output=True, text=True, check=False, timeout=60)
         assert done.stderr == ""
         return done.returncode, [line for line in done.stdout.splitlines() if line.startswith(("problem", "warning"))]
@@ -154,3 +155,71 @@ def test_collect_puts_the_nodes_together(simulated: Job) -> None:
 def test_collect_misses_a_silent_node(simulated: Job) -> None:
     simulated.run()
     assert simulated.run("collect") == (1, ["problem: 3 nodes said nothing"])
+
+
+# -- recipes without a pin ----------------------------------------------------------------------------------------------
+
+PINS = {"model: qwen3.8-2.4t-nvfp4": "model: {repo: Org/Name}", "  vllm: 0.28.0\n": ""}
+
+
+def unpinned(folder: Path, *left_out: str, fake_vllm: str = "") -> Job:
+    """A job whose recipe leaves pins out, with lib/ as its leaf has it; `fake_vllm` is the build that Python's path holds."""
+    text = matrix_of(agg_point("TP4"))
+    for pin in left_out:
+        text = text.replace(pin, PINS[pin])
+    plan = plan_one(text)
+    (bundle,) = render_plans([plan])
+    for name, data in bundle.shared.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(data)
+    if fake_vllm:
+        (folder / f"site/vllm-{fake_vllm}.dist-info").mkdir(parents=True)
+        (folder / f"site/vllm-{fake_vllm}.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {fake_vllm}\n")
+    return Job(folder, plan, folder / "lib/node_check.py")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "installed", "problems"),
+    [
+        (("  vllm: 0.28.0\n",), "0.31.0", []),
+        (("  vllm: 0.28.0\n",), "", ["vLLM is not installed"]),
+        (("model: qwen3.8-2.4t-nvfp4",), "0.28.0+local", []),
+        (("model: qwen3.8-2.4t-nvfp4",), "0.31.0", ["vLLM 0.31.0 is installed, the recipe is for 0.28.0"]),
+    ],
+)
+def test_a_build_that_is_not_pinned_is_noted(tmp_path: Path, left_out: tuple[str, ...], installed: str, problems: list[str]) -> None:
+    job = unpinned(tmp_path, *left_out, fake_vllm=installed)
+    _, said = job.run(PYTHONPATH=str(tmp_path / "site"))
+    about = [line.removeprefix("problem: n0: ") for line in said if "vLLM" in line]
+    assert [line[: len(problem)] for line, problem in zip(about, problems, strict=True)] == problems
+    assert job.facts["vllm"] == (installed or None)
+
+
+@pytest.mark.parametrize("revision", [REVISION, "1" * 40])
+def test_a_snapshot_that_is_not_pinned_is_noted(tmp_path: Path, revision: str) -> None:
+    model = tmp_path / "snapshots" / revision
+    model.mkdir(parents=True)
+    job = unpinned(tmp_path, "model: qwen3.8-2.4t-nvfp4")
+    _, said = job.run(MODEL=str(model))
+    assert any("no config.json in the model's folder" in line for line in said)
+    (model / "config.json").write_text("{}")
+    _, said = job.run(MODEL=str(model))
+    assert not any("revision" in line or "config.json" in line for line in said)
+    assert (job.facts["model"], job.facts["revision"]) == (str(model), revision)
+    job.run()
+    assert (job.facts["model"], job.facts["revision"]) == ("Org/Name", None)
+
+
+def test_a_revision_is_still_compared_where_only_vllm_is_not_pinned(tmp_path: Path) -> None:
+    model = tmp_path / "snapshots" / ("1" * 40)
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    _, said = unpinned(tmp_path, "  vllm: 0.28.0\n").run(MODEL=str(model))
+    assert any(f"is revision {'1' * 40}, the recipe is for" in line for line in said)
+
+
+def test_the_check_leaves_nothing_in_lib(tmp_path: Path) -> None:
+    job = unpinned(tmp_path, *PINS)
+    before = sorted((tmp_path / "lib").iterdir())
+    job.run()
+    assert sorted((tmp_path / "lib").iterdir()) == before

@@ -1,0 +1,79 @@
+"""Rules over what a matrix pins and asks for itself: a model without a data file, a setup script, NATS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recipegen.checks.finding import Fault, Severity
+from recipegen.checks.rule import Rule, rule
+from recipegen.checks.views import ClusterView, PointView
+from recipegen.errors import Source
+from recipegen.model import Recipe
+
+
+@rule("model-unpinned", Severity.WARNING)
+def unpinned(view: PointView) -> Iterator[Fault]:
+    """A model of the hub is not pinned to a revision.
+
+    Whatever its main branch holds when the engine starts is served: weights, tokenizer and chat template may change between two runs
+    of one recipe, and nothing in the results tells. Aliases and paths are not judged: what they lead to is the cluster's.
+
+    Mend: add the commit as `model.revision`.
+    """
+    model = view.recipe.model
+    if model.is_hub_id and not model.revision:
+        message = f"{model.repo} has no revision: whatever is newest when the engine starts is served"
+        yield Fault(_model_place(view.recipe), message, "add `revision`, 40 hex digits, to `model`")
+
+
+@rule("cluster-model-alias", Severity.ERROR)
+def alias(view: ClusterView) -> Iterator[Fault]:
+    """The model is a name that the cluster does not know.
+
+    A name without '/' stands for a path that the cluster's profile gives. Without one the engine takes the name for a model of the
+    hub, and ends when it finds none, after the job's start.
+
+    Mend: map the name in the profile's `models`, or name the hub id or the path in the matrix.
+    """
+    recipe = view.point.recipe
+    if recipe.model.is_alias and recipe.model.repo not in view.profile.models:
+        message = f"'{recipe.model.repo}' is no hub id, and has no path in `models` of the profile: the engine would not find the model"
+        yield Fault(_model_place(recipe), message, "map it in the profile's `models`")
+
+
+@rule("cluster-setup-script", Severity.WARNING)
+def setup_script(view: ClusterView) -> Iterator[Fault]:
+    """No mount of the profile holds the setup script.
+
+    Workers run it inside the container before their engines. Where neither the image nor a mount has it, every worker ends as soon
+    as it starts. Whether the image has it cannot be seen from here.
+
+    Mend: mount its folder in `container.mounts`, most often as `.../configs:/configs`.
+    """
+    path, profile = view.point.recipe.job.setup_path, view.profile
+    targets = [mount.split(":")[1].rstrip("/") for mount in profile.mounts]
+    if path and profile.container != "none" and not any(path == target or path.startswith(f"{target}/") for target in targets):
+        message = f"no mount of the profile holds the setup script {path}: unless the image has it, workers end at their start"
+        yield Fault(view.point.recipe.job.setup_source, message, f"mount {path.rpartition('/')[0] or '/'} in `container.mounts`")
+
+
+@rule("cluster-nats", Severity.ERROR)
+def nats(view: ClusterView) -> Iterator[Fault]:
+    """Requests go over NATS, which this cluster does not have.
+
+    The job starts nats-server on its first node only where the profile says where that is, and ends at once where it does not.
+
+    Mend: set `nats` of the profile, or leave `request_plane` out.
+    """
+    plane = view.point.recipe.runtime.dynamo.request_plane
+    if plane == "nats" and not view.profile.nats:
+        message = "`request_plane: nats` needs a NATS server, but the profile has no `nats`: the job ends before anything is started"
+        yield Fault(view.at("nats"), message, "set `nats` of the profile, or leave `request_plane` out")
+
+
+POINT_RULES: tuple[Rule[PointView], ...] = (unpinned,)
+CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (alias, setup_script, nats)
+
+
+def _model_place(recipe: Recipe) -> Source:
+    return recipe.model_source if recipe.model_source.file else recipe.source

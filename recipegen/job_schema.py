@@ -1,0 +1,61 @@
+"""The shape of what a matrix may say of its model, its machine and the job around the engines."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import StrictInt
+
+from recipegen.cluster_schema import SbatchName, SbatchValue, Seconds, SrunOption
+from recipegen.schema_types import Count, FlagName, Matching, Strict
+
+_NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
+Repo = Annotated[
+    str,
+    Matching(rf"^({_NAME}(/[A-Za-z0-9._-]+)?|/[A-Za-z0-9._/+@=-]+)$", "ORG/NAME on the hub, a name without '/', or an absolute path", most=300),
+]
+ServedName = Annotated[
+    str, Matching(r"^[A-Za-z0-9/][A-Za-z0-9._/:@+=-]*$", "a name that clients ask for: letters, digits and . _ / : @ + = -", most=300)
+]
+ArgumentText = Annotated[str, Matching(r"^[ -~]*[!-~][ -~]*$", "one line of plain text", most=1000)]
+
+
+class ModelPinSchema(Strict):
+    """A model that is no file of data/models/, or another pin of one: `architecture` names the file whose numbers it has."""
+
+    repo: Repo
+    revision: Annotated[str, Matching(r"^[0-9a-f]{40}$", "40 hex digits: the commit")] | None = None
+    served_name: ServedName | None = None
+    architecture: str | None = None
+
+
+class HardwareSplitSchema(Strict):
+    """A machine type of data/hardware/ whose nodes have another number of GPUs here."""
+
+    type: str
+    gpus_per_node: Count
+
+
+class SlurmOptionsSchema(Strict):
+    """Further Slurm options that the recipe asks for: of the job, and of its workers' steps."""
+
+    sbatch: dict[SbatchName, SbatchValue] = {}
+    srun: list[SrunOption] = []
+
+
+class InfraSchema(Strict):
+    """Where discovery and the front end stand."""
+
+    dedicated_node: bool = False
+
+
+class ReadySchema(Strict):
+    """How long this recipe's start may take."""
+
+    ready: Seconds | None = None
+
+
+class FrontendSchema(Strict):
+    """Further arguments of the Dynamo front end."""
+
+    args: dict[FlagName, Literal[True] | StrictInt | float | ArgumentText] = {}

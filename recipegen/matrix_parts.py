@@ -1,0 +1,87 @@
+"""From what a matrix says of its model, its machine, its requests and the job around the engines to the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from recipegen.document import Document
+from recipegen.errors import Problem
+from recipegen.model import TEMPLATE_TOKENS, Flag, HardwareSpec, JobSettings, ModelSpec, Workload
+
+if TYPE_CHECKING:
+    from recipegen.job_schema import ModelPinSchema
+    from recipegen.matrix_schema import MatrixSchema, WorkloadSchema
+
+_SERVICES = "the job gives it, as all processes need the same"
+FRONTEND_OWNED = {
+    "http-host": "`frontend_host` of the cluster profile",
+    "http-port": "it belongs to the launcher, which keeps ports free",
+    "enforce-disagg": "it follows from the roles of a point",
+    "request-plane": "set `runtime.dynamo.request_plane`",
+    **dict.fromkeys(("discovery-backend", "event-plane", "namespace", "namespace-prefix"), _SERVICES),
+}
+"""Arguments of Dynamo's front end that a matrix must not set, and what decides them instead."""
+
+
+def canonical_flag(name: str) -> str:
+    """Return the flag as vLLM reads it: `_` and `-` are equal before the first dot."""
+    head, dot, rest = name.partition(".")
+    return head.replace("_", "-") + dot + rest
+
+
+def pinned_model(raw: ModelPinSchema, known: ModelSpec | None) -> ModelSpec:
+    """Return a model that the matrix pins itself; `known` is the data file whose numbers it has, None where it names none."""
+    return ModelSpec(
+        key=known.key if known else raw.repo,
+        repo=raw.repo,
+        revision=raw.revision or "",
+        served_name=raw.served_name or raw.repo,
+        checkpoint_bytes=known.checkpoint_bytes if known else 0,
+        architecture=known.architecture if known else None,
+    )
+
+
+def split_hardware(spec: HardwareSpec, gpus_per_node: int) -> HardwareSpec:
+    """Return a machine type whose nodes have so many GPUs; the type's own number changes nothing."""
+    return spec if gpus_per_node == spec.gpus_per_node else replace(spec, gpus_per_node=gpus_per_node, split=True)
+
+
+def workload_of(raw: WorkloadSchema, model: ModelSpec, document: Document) -> Workload:
+    """Return the request lengths; a longest sequence that is not stated is the model's, or what the requests need where that is not known."""
+    positions = model.architecture.max_position if model.architecture else 0
+    return Workload(
+        isl=raw.isl,
+        osl=raw.osl,
+        max_model_len=raw.max_model_len or positions or raw.isl + raw.osl + TEMPLATE_TOKENS,
+        source=document.source("workload", "max_model_len"),
+        stated=raw.max_model_len is not None,
+    )
+
+
+def job_settings(raw: MatrixSchema, document: Document, problems: list[Problem]) -> JobSettings:
+    """Return what the matrix asks of the job; what is wrong with it is added to `problems`."""
+    return JobSettings(
+        setup_script=raw.setup_script or "",
+        sbatch=raw.slurm.sbatch,
+        srun=tuple(raw.slurm.srun),
+        dedicated_node=raw.infra.dedicated_node,
+        ready_s=int(raw.deadlines.ready or 0),
+        frontend_args=tuple(_frontend_args(raw, document, problems)),
+        carried=raw.carried,
+        setup_source=document.source("setup_script"),
+        ready_source=document.source("deadlines", "ready"),
+    )
+
+
+def _frontend_args(raw: MatrixSchema, document: Document, problems: list[Problem]) -> Iterator[Flag]:
+    found: set[str] = set()
+    for key, value in raw.frontend.args.items():
+        name, path = canonical_flag(key), ("frontend", "args", key)
+        if name in found:
+            problems.append(Problem(document.key_source(*path), f"'{key}' and an earlier key are the same flag '{name}'", rule="flag-twice"))
+        if why := FRONTEND_OWNED.get(name.removeprefix("no-")):
+            problems.append(Problem(document.key_source(*path), f"'{key}' cannot be set here: {why}", rule="flag-owned"))
+        found.add(name)
+        yield Flag(name=name, value=value, source=document.source(*path))

@@ -1,0 +1,115 @@
+"""What came of each file: imported, imported with notes, or refused and why."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from recipegen.errors import Problem, Source
+
+SHOWN = 5
+"""Kinds of problems of a file that text tells; the rest is counted, and in JSON."""
+
+
+class Outcome(str, Enum):
+    """What came of a file."""
+
+    IMPORTED = "imported"
+    NOTED = "imported with notes"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """One job that was refused, and why; an empty variant is the file as a whole."""
+
+    variant: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileReport:
+    """What came of one file: of `jobs` jobs, those not refused are points of `matrices`.
+
+    `carried` names the keys that are kept without effect.
+    """
+
+    file: str
+    jobs: int
+    refused: tuple[Refusal, ...] = ()
+    notes: tuple[Problem, ...] = ()
+    carried: tuple[str, ...] = ()
+    matrices: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> int:
+        return self.jobs - len(self.refused) if self.matrices else 0
+
+    @property
+    def outcome(self) -> Outcome:
+        if not self.matrices:
+            return Outcome.REFUSED
+        return Outcome.NOTED if self.notes or self.refused else Outcome.IMPORTED
+
+
+def report_text(reports: Iterable[FileReport]) -> Iterator[str]:
+    """Yield lines: a file and what came of it, below it what is to be known, and a count at the end."""
+    reports = list(reports)
+    for report in reports:
+        jobs = "" if report.jobs == 1 else f" ({report.kept} of {report.jobs} jobs)"
+        where = f" -> {', '.join(report.matrices)}" if report.matrices else ""
+        yield f"{report.file}: {report.outcome.value}{jobs}{where}"
+        for line in _problem_lines(report):
+            yield f"  {line}"
+    yield ", ".join(f"{count} {outcome}" for outcome, count in counts(reports).items())
+
+
+def report_json(reports: Iterable[FileReport]) -> str:
+    """Return everything as JSON."""
+    reports = list(reports)
+    document = {"files": [_file(report) for report in reports], "counts": counts(reports)}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def counts(reports: Iterable[FileReport]) -> dict[str, int]:
+    """How many files came to what, and jobs to points."""
+    reports = list(reports)
+    found = Counter(report.outcome for report in reports)
+    jobs = {"jobs": sum(report.jobs for report in reports), "points": sum(report.kept for report in reports)}
+    return {outcome.value: found[outcome] for outcome in Outcome} | jobs
+
+
+def _problem_lines(report: FileReport) -> Iterator[str]:
+    refused: Counter[str] = Counter()
+    for refusal in report.refused:
+        refused.update({f"{problem} [{problem.rule}]": 1 for problem in refusal.problems})
+    for text, count in refused.most_common(SHOWN):
+        yield f"refused: {text}" + (f" ({count} jobs)" if count > 1 else "")
+    if len(refused) > SHOWN:
+        yield f"refused: {len(refused) - SHOWN} more reasons"
+    yield from (f"note: {text}" for text in dict.fromkeys(map(str, report.notes)))
+    if report.carried:
+        yield f"carried: {', '.join(report.carried)}"
+
+
+def _file(report: FileReport) -> dict[str, Any]:
+    return {
+        "file": report.file,
+        "outcome": report.outcome.value,
+        "jobs": report.jobs,
+        "points": report.kept,
+        "matrices": list(report.matrices),
+        "notes": [_problem(note) for note in dict.fromkeys(report.notes)],
+        "carried": list(report.carried),
+        "refused": [{"variant": one.variant, "problems": [_problem(problem) for problem in one.problems]} for one in report.refused],
+    }
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    place: Source = problem.source
+    found = {"file": place.file, "line": place.line, "column": place.column, "message": problem.message}
+    return found | {name: value for name, value in (("hint", problem.hint), ("rule", problem.rule)) if value}

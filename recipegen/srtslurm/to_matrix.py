@@ -1,0 +1,187 @@
+"""From a group of jobs to the text of its matrix, in the style of the published leaf."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from recipegen.catalogue import load_hardware, load_model, model_keys
+from recipegen.model import ModelSpec, Role, Topology
+from recipegen.srtslurm.derive import FORMULAS, Derived, recognise
+from recipegen.srtslurm.group import Group, point_names
+from recipegen.srtslurm.layers import Layers, layer
+from recipegen.srtslurm.recipe import Entry, SrtRecipe, SrtRole
+from recipegen.srtslurm.yaml_text import Flow, Item, Key, MatrixText, block, flow
+
+
+def matrix_text(group: Group) -> MatrixText:
+    """Return the matrix of a group: what its jobs have in common once, and a point for each."""
+    derived = recognise(group.recipes)
+    recipes = derived.recipes if derived else group.recipes
+    first = group.recipes[0]
+    cells = [((index, role.role), role) for index, recipe in enumerate(recipes) for role in recipe.roles]
+    args = layer({cell: role.flags for cell, role in cells})
+    env = layer({cell: role.env for cell, role in cells})
+    experts = _experts(group.recipes)
+    keys = (
+        *_head_keys(group.name, first),
+        *_experts_key(experts),
+        *_settings_keys(args, env, derived=derived is not None),
+        Key(name="benchmark", value=tuple(_key(entry) for entry in first.benchmark)),
+        Key(name="points", value=tuple(_points(group, args, env, derived, experts))),
+        *([Key(name="carried", value=tuple(Key(name=n, value=Flow(v)) for n, v in first.carried.items()))] if first.carried else []),
+    )
+    return block(keys, head=_head(group))
+
+
+def _head(group: Group) -> Iterator[str]:
+    """Comments of the first file, and where all came from."""
+    yield from group.recipes[0].head
+    files = list(dict.fromkeys(recipe.file for recipe in group.recipes))
+    if group.recipes[0].head:
+        yield ""
+    if len(files) == 1:
+        yield f"Imported from srt-slurm: {PurePosixPath(files[0]).name}"
+    else:
+        yield f"Imported from srt-slurm: {len(files)} files; a file's name stands behind its point where it is not the point's."
+
+
+def _head_keys(name: str, recipe: SrtRecipe) -> Iterator[Key]:
+    runtime, length = recipe.runtime, {} if recipe.max_model_len is None else {"max_model_len": recipe.max_model_len}
+    yield Key(name="schema", value=Flow("recipegen/v1"))
+    yield Key(name="name", value=Flow(name))
+    yield Key(name="model", value=Flow(_model(recipe)), source=recipe.source)
+    yield Key(name="hardware", value=Flow(_hardware(recipe)), source=recipe.source)
+    yield Key(name="workload", value=Flow({"isl": recipe.isl, "osl": recipe.osl, **length}), source=recipe.source)
+    dynamo = {
+        "version": runtime.dynamo,
+        "install": runtime.install,
+        **_given(source=runtime.install_source, request_plane=runtime.request_plane),
+    }
+    found = {"image": runtime.image, **_given(vllm=runtime.vllm), "dynamo": {name: one for name, one in dynamo.items() if one}}
+    yield Key(name="runtime", value=tuple(Key(name=key, value=Flow(value), source=recipe.source) for key, value in found.items()))
+    yield from _job_keys(recipe)
+
+
+def _job_keys(recipe: SrtRecipe) -> Iterator[Key]:
+    if recipe.setup_script:
+        yield Key(name="setup_script", value=Flow(recipe.setup_script), source=recipe.source)
+    slurm = {
+        **_given(sbatch={entry.name: _option(entry) for entry in recipe.sbatch}),
+        **_given(srun=[f"--{entry.name}" if entry.value is True else f"--{entry.name}={entry.value}" for entry in recipe.srun]),
+    }
+    if slurm:
+        source = (*recipe.sbatch, *recipe.srun)[0].source
+        yield Key(name="slurm", value=Flow(slurm), source=source)
+    if recipe.dedicated_node:
+        yield Key(name="infra", value=Flow({"dedicated_node": True}), source=recipe.source)
+    if recipe.ready_s is not None:
+        yield Key(name="deadlines", value=Flow({"ready": recipe.ready_s}), source=recipe.source)
+    if recipe.frontend_args:
+        args = {entry.name: entry.value for entry in recipe.frontend_args}
+        yield Key(name="frontend", value=Flow({"args": args}), source=recipe.frontend_args[0].source)
+
+
+def _option(entry: Entry) -> object:
+    return entry.value if isinstance(entry.value, bool | int) else str(entry.value)
+
+
+def _model(recipe: SrtRecipe) -> str | dict[str, object]:
+    """The key of a known model that is served just so, or what the recipe says of it."""
+    model, known = recipe.model, _known(recipe.model.repo)
+    if known is not None and (known.revision, known.served_name) == (model.revision, model.served_name):
+        return known.key
+    architecture = known.key if known is not None else ""
+    return {"repo": model.repo, **_given(revision=model.revision, served_name=model.served_name, architecture=architecture)}
+
+
+def _known(repo: str) -> ModelSpec | None:
+    return next((spec for spec in map(load_model, model_keys()) if spec.repo == repo), None)
+
+
+def _hardware(recipe: SrtRecipe) -> str | dict[str, object]:
+    same = load_hardware(recipe.hardware).gpus_per_node == recipe.gpus_per_node
+    return recipe.hardware if same else {"type": recipe.hardware, "gpus_per_node": recipe.gpus_per_node}
+
+
+def _experts(recipes: Iterable[SrtRecipe]) -> dict[Role, bool]:
+    """Roles whose workers all have expert parallelism, or all not; a role that differs by point is left out."""
+    found: dict[Role, set[bool]] = {}
+    for recipe in recipes:
+        for role in recipe.roles:
+            found.setdefault(role.role, set()).add(role.topology.ep)
+    return {role: switches.pop() for role, switches in found.items() if len(switches) == 1}
+
+
+def _experts_key(experts: dict[Role, bool]) -> Iterator[Key]:
+    on = {role.value: True for role, switch in experts.items() if switch}
+    if on:
+        yield Key(name="expert_parallel", value=Flow(True if len(on) == len(experts) and experts.keys() != {Role.PREFILL} else on))
+
+
+def _settings_keys(args: Layers, env: Layers, *, derived: bool) -> Iterator[Key]:
+    layers: list[tuple[str, Sequence[Entry], Sequence[Entry]]] = [("common", args.common, env.common)]
+    layers += [(role.value, args.roles.get(role, ()), env.roles.get(role, ())) for role in Role]
+    for name, flags, variables in layers:
+        parts = [Key(name=part, value=tuple(_key(entry) for entry in entries)) for part, entries in (("args", flags), ("env", variables)) if entries]
+        if derived and name == Role.DECODE.value:
+            parts.append(Key(name="derive", value=tuple(Key(name=flag, value=Flow(formula)) for flag, formula in FORMULAS.items())))
+        if parts:
+            yield Key(name=name, value=tuple(parts))
+
+
+def _points(group: Group, args: Layers, env: Layers, derived: Derived | None, experts: dict[Role, bool]) -> Iterator[Item]:
+    single = len({recipe.file for recipe in group.recipes}) == 1
+    names = point_names(group.recipes)
+    for index, (recipe, name) in enumerate(zip(group.recipes, names, strict=True)):
+        value: dict[str, object] = {}
+        for role in recipe.roles:
+            own = _own(args.cells.get((index, role.role), ()), env.cells.get((index, role.role), ()))
+            shape = _shape(role, said=experts.get(role.role, False))
+            value[role.role.value] = {"shape": shape, **own} if own else shape
+        if both := _own(args.points.get(index, ()), env.points.get(index, ())):
+            value["common"] = both
+        if recipe.mtp:
+            value["mtp"] = recipe.mtp
+        value["concurrency"] = list(recipe.concurrency)
+        if derived and derived.sized_for[index] != recipe.concurrency[-1]:
+            value["sized_for"] = derived.sized_for[index]
+        value["time_limit"] = _duration(recipe.time_limit_s)
+        stem = PurePosixPath(recipe.file).name
+        yield Item(value=value, behind="" if single or PurePosixPath(stem).stem == name else stem, source=recipe.source)
+
+
+def _own(flags: Sequence[Entry], variables: Sequence[Entry]) -> dict[str, object]:
+    return _given(args={entry.name: _value(entry) for entry in flags}, env={entry.name: entry.value for entry in variables})
+
+
+def _shape(role: SrtRole, *, said: bool) -> str:
+    topology = role.topology
+    if said and topology.ep:
+        topology = Topology(tp=topology.tp, pp=topology.pp, dp=topology.dp)
+    return f"{role.workers}x{topology}"
+
+
+def _key(entry: Entry) -> Key:
+    return Key(name=entry.name, value=Flow(_value(entry)), comment=entry.comment, source=entry.source)
+
+
+def _value(entry: Entry) -> object:
+    """A JSON argument as a mapping where the matrix makes the same text of it again."""
+    if isinstance(entry.value, str) and entry.value.startswith("{"):
+        try:
+            found = json.loads(entry.value)
+        except ValueError:
+            return entry.value
+        if isinstance(found, dict) and json.dumps(found, ensure_ascii=False) == entry.value and flow(found):
+            return found
+    return list(entry.value) if isinstance(entry.value, tuple) else entry.value
+
+
+def _given(**values: object) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds // 3600}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"

@@ -1,0 +1,111 @@
+"""A recipe's YAML as a tree in which every value knows its place, its path and its comments, also after merges and sweeps."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from recipegen.document import Document, Node
+from recipegen.errors import NOWHERE, Source
+
+_QUOTED_OR_COMMENT = re.compile(r"""(?<![^\s\[{,:-])(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|(?<=\s)(#.*)""")
+"""A value in quotes, passed over whole, or a comment."""
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """A value: `entries` of a mapping, `items` of a list, or the scalar itself.
+
+    `path` is how messages call it (`resources.prefill_nodes`), `above` and `behind` are the comments at its key, without '#'.
+    """
+
+    entries: dict[str, Tree] | None = None
+    items: tuple[Tree, ...] | None = None
+    scalar: Scalar = None
+    source: Source = NOWHERE
+    key: Source = NOWHERE
+    path: str = ""
+    above: tuple[str, ...] = field(default=(), compare=False)
+    behind: str = field(default="", compare=False)
+
+    @property
+    def is_null(self) -> bool:
+        return self.entries is None and self.items is None and self.scalar is None
+
+    @property
+    def kind(self) -> str:
+        """What stands there, in words."""
+        if self.entries is not None:
+            return "a mapping"
+        if self.items is not None:
+            return "a list"
+        if self.scalar is None:
+            return "nothing"
+        if isinstance(self.scalar, bool):
+            return f"{json.dumps(self.scalar)}"
+        return f"the text {self.scalar[:60]!r}" if isinstance(self.scalar, str) else f"the number {self.scalar}"
+
+
+def plant(document: Document) -> Tree:
+    """Return the tree of a parsed file."""
+    lines = document.text.text.split("\n")
+    return _plant(document.root, document, lines, Tree(source=document.source(), key=document.source()))
+
+
+def plain(tree: Tree) -> object:
+    """Return the value as dicts, lists and scalars."""
+    if tree.entries is not None:
+        return {name: plain(entry) for name, entry in tree.entries.items()}
+    if tree.items is not None:
+        return [plain(item) for item in tree.items]
+    return tree.scalar
+
+
+def head_comment(document: Document) -> tuple[str, ...]:
+    """Return the comment lines before the first key, without '#'."""
+    lines = document.text.text.split("\n")[: max(document.source().line - 1, 0)]
+    return tuple(text for line in lines if (text := _comment(line)) is not None)
+
+
+def _plant(node: Node, document: Document, lines: list[str], here: Tree) -> Tree:
+    given = {"source": here.source, "key": here.key, "path": here.path, "above": here.above, "behind": here.behind}
+    if isinstance(node.data, dict):
+        return Tree(entries=dict(_entries(node, document, lines, here.path)), **given)  # type: ignore[arg-type]
+    if isinstance(node.data, list):
+        return Tree(items=tuple(tree for _, tree in _entries(node, document, lines, here.path)), **given)  # type: ignore[arg-type]
+    return Tree(scalar=node.data, **given)  # type: ignore[arg-type]
+
+
+def _entries(node: Node, document: Document, lines: list[str], path: str) -> Iterator[tuple[str, Tree]]:
+    first = document.source().line
+    for step, (key_start, value_start, inner) in node.steps.items():
+        key, value = document.text.at(key_start), document.text.at(value_start)
+        above, behind = _comments(lines, key) if isinstance(step, str) and key.line > first else ((), "")
+        name = f"{path}[{step}]" if isinstance(step, int) else f"{path}.{step}" if path else step
+        yield str(step), _plant(inner, document, lines, Tree(source=value, key=key, path=name, above=above, behind=behind))
+
+
+def _comments(lines: list[str], key: Source) -> tuple[tuple[str, ...], str]:
+    """The comment lines right above a key that begins its line, and the comment behind it."""
+    line = lines[key.line - 1]
+    if line[: key.column - 1].strip():
+        return (), ""
+    above: list[str] = []
+    for before in reversed(lines[: key.line - 1]):
+        if (text := _comment(before)) is None:
+            break
+        above.insert(0, text)
+    return tuple(above), _behind(line)
+
+
+def _comment(line: str) -> str | None:
+    return line.strip().lstrip("#").strip() if line.lstrip().startswith("#") else None
+
+
+def _behind(line: str) -> str:
+    """The comment at the end of a line: from a '#' after a blank that stands in no quotes."""
+    return next((found[1].lstrip("#").strip() for found in _QUOTED_OR_COMMENT.finditer(line) if found[1] is not None), "")

@@ -1,0 +1,188 @@
+"""A v1 document, one job of it, to SrtRecipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recipegen.catalogue import hardware_keys
+from recipegen.errors import InputError, Problem, Source, near_match
+from recipegen.matrix import parse_duration
+from recipegen.srtslurm import keys
+from recipegen.srtslurm.expand import Job
+from recipegen.srtslurm.reading import UNSUPPORTED, WRONG_TYPE, Findings, Section
+from recipegen.srtslurm.recipe import Comment, Entry, SrtRecipe
+from recipegen.srtslurm.tree import Tree
+from recipegen.srtslurm.v1_benchmark import read_benchmark
+from recipegen.srtslurm.v1_roles import Roles, read_roles
+from recipegen.srtslurm.v1_runtime import read_identity, read_model, read_name, read_runtime
+
+DEFAULT_LIMIT_S = 4 * 3600
+"""Time limit where a recipe leaves it to the cluster: what srt-slurm's set-up proposes as the cluster's default."""
+MAX_ATTEMPTS, INTERVAL_S = 180, 10
+"""srtctl's health check where one of its two keys is not given."""
+
+
+def read_v1(job: Job, file: str, head: tuple[str, ...], findings: Findings | None = None) -> SrtRecipe:
+    """Return the recipe of one job; InputError with every problem of it.
+
+    `findings` brings what was found on the way here: a document of another layout turned into this one.
+    """
+    findings = findings or Findings()
+    top = Section(findings, job.tree, "", Source(file, 1, 1))
+    _check_schema(top)
+    name = read_name(findings, top)
+    identity = read_identity(top.section("identity"))
+    role_part = read_roles(findings, top)
+    model = read_model(findings, top.section("model"), identity, role_part.served_name)
+    runtime = read_runtime(findings, top.section("dynamo"), identity, model.image)
+    benchmark = read_benchmark(findings, top.section("benchmark"), top.where)
+    site = _read_site(findings, top)
+    hardware = _hardware(findings, role_part)
+    top.finish(keys.TOP, known=("base", "sweep", "roles", "engine", "services"))
+    if findings.problems:
+        raise InputError(findings.problems)
+    return SrtRecipe(
+        file=file,
+        variant=job.variant,
+        name=name,
+        head=head,
+        model=model.model,
+        hardware=hardware,
+        gpus_per_node=role_part.gpus_per_node,
+        runtime=runtime,
+        isl=benchmark.isl,
+        osl=benchmark.osl,
+        max_model_len=role_part.max_model_len,
+        roles=role_part.roles,
+        mtp=role_part.mtp,
+        concurrency=benchmark.concurrency,
+        time_limit_s=site.time_limit_s,
+        benchmark=benchmark.settings,
+        setup_script=site.setup_script,
+        sbatch=site.sbatch,
+        srun=site.srun,
+        dedicated_node=site.dedicated_node,
+        ready_s=site.ready_s,
+        frontend_args=site.frontend_args,
+        carried=dict(findings.carried),
+        notes=tuple(findings.notes),
+        source=top.where,
+    )
+
+
+def _check_schema(top: Section) -> None:
+    tree = top.take("schema")
+    if tree is not None and tree.scalar != 1:
+        raise InputError([Problem(tree.source, f"'{tree.path}' is {tree.kind}; expected 1 or 2, the layouts of srt-slurm", rule="srt-form")])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Site:
+    time_limit_s: int
+    setup_script: str
+    sbatch: tuple[Entry, ...]
+    srun: tuple[Entry, ...]
+    dedicated_node: bool
+    ready_s: int | None
+    frontend_args: tuple[Entry, ...]
+
+
+def _read_site(findings: Findings, top: Section) -> _Site:
+    ready_s = _read_health(top.section("health_check"))
+    frontend_args, frontend_alone = _read_frontend(findings, top.section("frontend"))
+    infra = top.section("infra")
+    infra_alone = infra.switch("etcd_nats_dedicated_node") or False
+    infra.finish(keys.INFRA)
+    if frontend_alone and not infra_alone:
+        findings.note(top.where, "the dedicated node of the front end holds etcd and NATS, too")
+    elif frontend_alone:
+        findings.note(top.where, "one dedicated node holds etcd, NATS and the front end; the recipe has two")
+    return _Site(
+        time_limit_s=_read_time_limit(findings, top.section("slurm")),
+        setup_script=_read_setup(findings, top),
+        sbatch=_read_options(findings, top.take("sbatch_directives")),
+        srun=_read_options(findings, top.take("srun_options")),
+        dedicated_node=infra_alone or frontend_alone,
+        ready_s=ready_s,
+        frontend_args=frontend_args,
+    )
+
+
+def _read_time_limit(findings: Findings, slurm: Section) -> int:
+    tree = slurm.take("time_limit")
+    slurm.finish(keys.SLURM)
+    if tree is None:
+        hours = f"{DEFAULT_LIMIT_S // 3600}:00:00"
+        findings.note(slurm.where, f"no slurm.time_limit: the cluster's default would hold, which is not known here; {hours} is written")
+        return DEFAULT_LIMIT_S
+    text = tree.scalar if isinstance(tree.scalar, str) else ""
+    try:
+        return parse_duration(text)
+    except ValueError:
+        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected H:MM:SS or D-HH:MM:SS, in quotes")
+        return DEFAULT_LIMIT_S
+
+
+def _read_health(health: Section) -> int | None:
+    given = health.given
+    attempts, interval = health.whole("max_attempts"), health.whole("interval_seconds")
+    health.finish(keys.HEALTH)
+    return (attempts or MAX_ATTEMPTS) * (interval or INTERVAL_S) if given and (attempts or interval) else None
+
+
+def _read_frontend(findings: Findings, frontend: Section) -> tuple[tuple[Entry, ...], bool]:
+    kind = frontend.take("type")
+    if kind is not None and kind.scalar != "dynamo":
+        findings.problem(UNSUPPORTED, kind.source, f"'{kind.path}' is {kind.kind}; the front end is Dynamo's, 'dynamo'")
+    several = frontend.take("enable_multiple_frontends")
+    if several is not None and several.scalar is not False:
+        findings.unsupported(several, "there is one front end, without nginx and further ones behind it")
+    elif several is None:
+        findings.note(frontend.where, "no frontend.enable_multiple_frontends: srtctl would start several front ends behind nginx; here there is one")
+    alone = frontend.switch("dedicated_node") or False
+    args = frontend.take("args")
+    if (placement := frontend.rest.get("orchestrator_placement")) is not None and placement.scalar == "head":
+        frontend.take("orchestrator_placement")
+    frontend.finish(keys.FRONTEND)
+    return _read_options(findings, args), alone
+
+
+def _read_options(findings: Findings, tree: Tree | None) -> tuple[Entry, ...]:
+    """Options by name: `true`, or nothing, is the bare option; false takes it away."""
+    if tree is None:
+        return ()
+    if tree.entries is None:
+        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected a mapping")
+        return ()
+    found = []
+    for name, one in tree.entries.items():
+        if one.entries is not None or one.items is not None:
+            findings.problem(WRONG_TYPE, one.source, f"'{one.path}' is {one.kind}; expected text, a number or true")
+        elif one.scalar is not False:
+            value = True if one.scalar is None or one.scalar == "" else one.scalar
+            found.append(Entry(name=name, value=value, source=one.key, comment=Comment(one.above, one.behind)))
+    return tuple(found)
+
+
+def _read_setup(findings: Findings, top: Section) -> str:
+    tree = top.take("setup_script")
+    if tree is None:
+        return ""
+    text = tree.scalar if isinstance(tree.scalar, str) else ""
+    if not text:
+        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected the path of a script")
+    elif ".." in text.split("/"):
+        findings.problem("srt-path", tree.source, f"'{tree.path}' climbs out of its folder by '..'; expected the path that it leads to")
+    return text
+
+
+def _hardware(findings: Findings, roles: Roles) -> str:
+    tree = roles.gpu_type
+    if tree is None:
+        return ""
+    text = tree.scalar.lower() if isinstance(tree.scalar, str) else ""
+    key = keys.HARDWARE.get(text, text)
+    if key not in hardware_keys():
+        hint = near_match(key, hardware_keys()) or f"known: {', '.join(hardware_keys())}"
+        findings.problem("srt-hardware", tree.source, f"'{tree.path}' is {tree.kind}, a GPU type of which nothing is known", hint)
+    return key

@@ -1,0 +1,129 @@
+"""The benchmark of a v1 document: workload, concurrencies, settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recipegen.benchmarks import LOAD_TYPES, SETTINGS
+from recipegen.errors import Source
+from recipegen.srtslurm import keys
+from recipegen.srtslurm.reading import MISSING, WRONG_TYPE, Findings, Section, read_whole
+from recipegen.srtslurm.recipe import Comment, Entry
+from recipegen.srtslurm.tree import Tree, plain
+
+DEFAULT_LENGTH = 1024
+"""Tokens in and out where the benchmark brings its own requests: sizing needs an idea of them."""
+_CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkPart:
+    """What a recipe measures; `settings` begins with the type."""
+
+    isl: int
+    osl: int
+    concurrency: tuple[int, ...]
+    settings: tuple[Entry, ...]
+
+
+def read_benchmark(findings: Findings, section: Section, where: Source) -> BenchmarkPart:
+    """Read the section; settings that the type does not take are carried."""
+    kind = _read_type(findings, section)
+    isl, osl = section.whole("isl"), section.whole("osl")
+    concurrencies = section.take("concurrencies")
+    concurrency = _read_concurrency(findings, concurrencies) if concurrencies is not None else ()
+    if kind in LOAD_TYPES:
+        for name, value in (("isl", isl), ("osl", osl), ("concurrencies", concurrencies)):
+            if value is None:
+                findings.problem(MISSING, section.where, f"'benchmark.{name}' is missing: {kind} sends requests of a length at a concurrency")
+    else:
+        if isl is None or osl is None:
+            text = (
+                f"{kind} brings its own requests: {isl or DEFAULT_LENGTH} tokens in and {osl or DEFAULT_LENGTH} out stand for them where sizes follow"
+            )
+            findings.note(section.where if section.given else where, text)
+        if not concurrency:
+            findings.note(section.where if section.given else where, f"{kind} has no concurrency: 1 stands for it")
+    settings = tuple(_settings(findings, section, kind))
+    section.finish({**keys.BENCHMARK, **dict.fromkeys(keys.BENCHMARK_NAMES, f"{kind} does not read it")})
+    return BenchmarkPart(
+        isl=isl or DEFAULT_LENGTH,
+        osl=osl or DEFAULT_LENGTH,
+        concurrency=concurrency or (1,),
+        settings=(Entry(name="type", value=kind), *settings, *_defaults(kind, settings)),
+    )
+
+
+def _read_type(findings: Findings, section: Section) -> str:
+    tree = section.take("type")
+    if tree is None:
+        return "manual"
+    if tree.scalar in SETTINGS:
+        return str(tree.scalar)
+    if isinstance(tree.scalar, str):
+        findings.carry(tree, "there is no such benchmark here, so that nothing is measured (`manual`)")
+    else:
+        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected the name of a benchmark")
+    return "manual"
+
+
+def _settings(findings: Findings, section: Section, kind: str) -> list[Entry]:
+    found = []
+    for theirs, ours in keys.BENCHMARK_NAMES.items():
+        if theirs not in section.rest or ours not in SETTINGS[kind]:
+            continue
+        tree = section.take(theirs)
+        if tree is None:
+            continue
+        name, value = _value(ours, plain(tree))
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            value = tuple(value)
+        if isinstance(value, dict | list):
+            findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected text, a number or a switch")
+            continue
+        found.append(Entry(name=name, value=value, source=tree.source, comment=Comment(tree.above, tree.behind)))
+    return found
+
+
+def _value(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - whatever YAML holds
+    if name == "tokenizer_class" and isinstance(value, str) and not _CLASS.fullmatch(value):
+        return "tokenizer", value
+    if name == "request_rate" and isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?", value):
+        return name, float(value)
+    return name, value
+
+
+def _defaults(kind: str, settings: tuple[Entry, ...]) -> list[Entry]:
+    """srtctl's defaults where they are not those of a matrix."""
+    if kind != "sa-bench":
+        return []
+    own = {entry.name for entry in settings}
+    theirs: Mapping[str, Any] = keys.SA_BENCH_DEFAULTS
+    return [Entry(name=name, value=value, comment=Comment(behind="srtctl's default")) for name, value in theirs.items() if name not in own]
+
+
+def _read_concurrency(findings: Findings, tree: Tree) -> tuple[int, ...]:
+    """`1x2x4`, one number, or a list of either."""
+    parts: list[Tree | str] = list(tree.items) if tree.items is not None else [tree]
+    found: list[int] = []
+    for part in parts:
+        scalar = part.scalar if isinstance(part, Tree) else part
+        if isinstance(scalar, str) and re.fullmatch(r"\d{1,8}(x\d{1,8})*", scalar):
+            found += map(int, scalar.split("x"))
+        elif isinstance(part, Tree) and isinstance(scalar, int):
+            number = read_whole(findings, part, least=1)
+            found += [] if number is None else [number]
+        else:
+            place = part if isinstance(part, Tree) else tree
+            findings.problem(WRONG_TYPE, place.source, f"'{place.path}' is {place.kind}; expected concurrencies, as 1x2x4 or a list of numbers")
+            return (1,)
+    if not found or min(found) < 1:
+        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' names no concurrency of 1 or more")
+        return (1,)
+    rising = tuple(sorted(set(found)))
+    if list(rising) != found:
+        findings.note(tree.source, f"the concurrencies are put in order: {', '.join(map(str, rising))}")
+    return rising

@@ -1,0 +1,95 @@
+"""Whether a matrix gives back just what its recipes say; what it cannot hold is told at the place in the recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from recipegen.engines import REAL
+from recipegen.errors import InputError, Problem
+from recipegen.matrix import parse_matrix
+from recipegen.model import Recipe, Role, RoleRecipe
+from recipegen.recipe import make_recipe
+from recipegen.srtslurm.group import BLOCK, Group, without_block_size
+from recipegen.srtslurm.recipe import SrtRecipe, SrtRole
+from recipegen.srtslurm.to_matrix import matrix_text
+from recipegen.srtslurm.v1_flags import METHOD, SIZES, TOKENS
+from recipegen.srtslurm.yaml_text import MatrixText
+
+
+@dataclass(frozen=True)
+class Written:
+    """A group's matrix as text that was read back, and the jobs in it."""
+
+    text: str
+    recipes: tuple[SrtRecipe, ...]
+
+
+def write_matrix(group: Group) -> Written:
+    """Return a group's matrix, without block sizes that recipegen derives itself; InputError where it would not say the same."""
+    written = without_block_size(group, _derived_block_sizes(group))
+    text = matrix_text(written)
+    problems = list(_misfits(written, _read(text)))
+    if problems:
+        raise InputError(problems)
+    return Written(text.text, group.recipes)
+
+
+def _derived_block_sizes(group: Group) -> frozenset[int]:
+    """Jobs, counted from 0, whose block size recipegen settles on by itself."""
+    stated = {index: _block_size(recipe) for index, recipe in enumerate(group.recipes)}
+    candidates = frozenset(index for index, block in stated.items() if block is not None)
+    if not candidates:
+        return candidates
+    try:
+        recipes = _read(matrix_text(without_block_size(group, candidates)))
+    except InputError:
+        return frozenset()  # told of the whole text later
+    return frozenset(index for index in candidates if all(role.flag(BLOCK) == stated[index] for role in recipes[index].roles))
+
+
+def _block_size(recipe: SrtRecipe) -> object:
+    sizes = {role.flag(BLOCK) for role in recipe.roles}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _read(text: MatrixText) -> list[Recipe]:
+    try:
+        matrix = parse_matrix(text.text, "")
+        return [make_recipe(matrix, point, REAL) for point in matrix.points]
+    except InputError as error:
+        problems = [Problem(text.origin(one.source.line), f"as a matrix: {one.message}", one.hint, one.rule) for one in error.problems]
+        raise InputError(problems or str(error), hint=error.hint) from error
+
+
+def _misfits(group: Group, recipes: list[Recipe]) -> Iterator[Problem]:
+    """Whatever differs between a job and what the matrix makes of it: nothing may be lost, and nothing added."""
+    for job, recipe in zip(group.recipes, recipes, strict=True):
+        for said, made in zip(job.roles, recipe.roles, strict=True):
+            wanted, found = _flags(job, said), {flag.name: flag.value for flag in made.flags}
+            if said.flag(BLOCK) is None:
+                found.pop(BLOCK, None)
+            yield from _differences(job, said, wanted, found)
+            yield from _differences(job, said, {one.name: one.value for one in said.env}, {one.name: one.value for one in made.env})
+            if (said.role, said.workers, said.topology) != _placed(made):
+                yield Problem(job.source, f"{said.role.value} would be {made.workers} x {made.topology}", rule="srt-misfit")
+
+
+def _placed(role: RoleRecipe) -> tuple[Role, int, object]:
+    return role.role, role.workers, role.topology
+
+
+def _differences(job: SrtRecipe, role: SrtRole, wanted: Mapping[str, object], found: Mapping[str, object]) -> Iterator[Problem]:
+    for name in sorted(wanted.keys() | found.keys()):
+        if wanted.get(name) != found.get(name):
+            message = f"'{name}' of {role.role.value} is {wanted.get(name)!r}, but would be {found.get(name)!r}"
+            yield Problem(job.source, message, rule="srt-misfit")
+
+
+def _flags(job: SrtRecipe, role: SrtRole) -> dict[str, object]:
+    """All flags that the engine of a job's role has to get."""
+    flags: dict[str, object] = {one.name: one.value for one in role.flags}
+    flags |= {name: size for name, axis in SIZES.items() if (size := getattr(role.topology, axis)) > 1}
+    flags |= {"enable-expert-parallel": True} if role.topology.ep else {}
+    flags |= {} if job.max_model_len is None else {"max-model-len": job.max_model_len}
+    return flags | ({METHOD: "mtp", TOKENS: job.mtp} if job.mtp else {})

@@ -1,0 +1,262 @@
+"""One recipe in, one matrix out: what is derived, kept, carried, dropped and refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from recipegen.matrix import parse_matrix
+from recipegen.pipeline import plan_matrix
+from recipegen.srtslurm.report import Outcome, report_json, report_text
+from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, import_texts, reasons
+
+COMMON = "max-model-len: 10240"
+
+
+def test_a_matrix_has_the_recipes_words_comments_and_order() -> None:
+    report, text = import_one(V1)
+    assert (report.outcome, report.matrices) == (Outcome.IMPORTED, ("tiny/matrix.yaml",))
+    assert (
+        text
+        == """\
+# Imported from srt-slurm: a.yaml
+schema: recipegen/v1
+name: tiny
+model: {repo: org/model, revision: 0123456789abcdef0123456789abcdef01234567, served_name: org/model}
+hardware: gb300-nvl72
+workload: {isl: 8192, osl: 1024, max_model_len: 10240}
+
+runtime:
+  image: vllm/vllm-openai:v0.28.0
+  vllm: 0.28.0
+  dynamo: {version: 1.2.1, install: present}
+
+common:
+  args:
+    kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both}
+  env:
+    DYN_LOG: error
+
+prefill:
+  args:
+    max-num-seqs: 32 # enough
+
+decode:
+  args:
+    # grows with the load
+    max-num-seqs: 256
+
+benchmark:
+  type: sa-bench
+  request_rate: inf
+  endpoint: /v1/completions # srtctl's default
+  random_range_ratio: 0.8 # srtctl's default
+  prompts_per_concurrency: 10 # srtctl's default
+  warmup_per_concurrency: 2 # srtctl's default
+
+points:
+  - {prefill: 1xTP4, decode: 1xTP4, concurrency: [4, 16], time_limit: "1:00:00"}
+
+carried:
+  model.precision: fp8
+"""
+    )
+
+
+def test_both_layouts_give_the_same_matrix() -> None:
+    old, new = import_one(changed(V1, (" # enough", ""), ("      # grows with the load\n", "")))[1], import_one(V2)[1]
+    assert old == new != ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("connector: null", "connector: nixl"), ("      kv-transfer-config: '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'\n", "")],
+         "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both} # srtctl's connector `nixl`"),
+        ([("  connector: null\n", ""), ("      kv-transfer-config: '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'\n", "")],
+         "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both} # srtctl's connector `nixl`"),
+        ([('"kv_connector": "NixlConnector", "kv_role"', '"kv_connector":"NixlConnector", "kv_role"')],
+         'kv-transfer-config: "{\\"kv_connector\\":\\"NixlConnector\\", \\"kv_role\\": \\"kv_both\\"}"'),
+        ([(COMMON, f"{COMMON}\n      speculative_config.method: mtp\n      speculative_config.num_speculative_tokens: 2")], "mtp: 2, concurrency"),
+        ([(COMMON, f"{COMMON}\n      speculative-config: '{{\"method\": \"mtp\"}}'")], "speculative-config: {method: mtp}"),
+        ([("tensor-parallel-size: 4", "data-parallel-size: 4\n      enable-expert-parallel: true")], "expert_parallel: true"),
+        ([("tensor-parallel-size: 4", "data_parallel_size: 4\n      pipeline-parallel-size: 1")], "{prefill: 1xDP4, decode: 1xDP4, concurrency"),
+        ([(f"      {COMMON}\n", "")], "workload: {isl: 8192, osl: 1024}"),
+        ([("install: false", "install: true")], "dynamo: {version: 1.2.1, install: pip}"),
+        ([("version: 1.2.1, install: false", "wheel: 1.2.0.dev20260426")], "dynamo: {version: 1.2.0.dev20260426, install: pip}"),
+        ([("version: 1.2.1, install: false", "wheel: /wheels/ai_dynamo-1.3.0-py3-none-any.whl")],
+         "dynamo: {version: 1.2.1, install: wheel, source: /wheels/ai_dynamo-1.3.0-py3-none-any.whl}"),
+        ([("version: 1.2.1, install: false", "hash: abc123")],
+         "dynamo: {version: 1.2.1, install: git, source: https://github.com/ai-dynamo/dynamo.git@abc123}"),
+        ([("install: false", "install: false, request_plane: nats")], "dynamo: {version: 1.2.1, install: present, request_plane: nats}"),
+        ([("gpus_per_node: 4", "gpus_per_node: 8")], "hardware: {type: gb300-nvl72, gpus_per_node: 8}"),
+        ([("slurm:", "health_check: {max_attempts: 360, interval_seconds: 10}\nslurm:")], "deadlines: {ready: 3600}"),
+        ([("slurm:", "health_check: {max_attempts: 60}\nslurm:")], "deadlines: {ready: 600}"),
+        ([("slurm:", "setup_script: deps.sh\nslurm:")], "setup_script: deps.sh"),
+        ([("slurm:", 'sbatch_directives: {mem: "0", cpus-per-task: "72", contiguous: ""}\nsrun_options: {mem: "0"}\nslurm:')],
+         'slurm: {sbatch: {mem: "0", cpus-per-task: "72", contiguous: true}, srun: ["--mem=0"]}'),
+        ([("slurm:", "infra: {etcd_nats_dedicated_node: true}\nslurm:")], "infra: {dedicated_node: true}"),
+        ([("type: dynamo,", "type: dynamo, args: {router-mode: kv, router-reset-states: true},")], "frontend: {args: {router-mode: kv, router-reset-states: true}}"),
+        ([("slurm:", "environment: {NCCL_DEBUG: INFO}\nslurm:")], "NCCL_DEBUG: INFO"),
+        ([("type: sa-bench", "type: sa-bench\n  custom_tokenizer: a.b.C\n  use_chat_template: false")], "tokenizer_class: a.b.C"),
+        ([("concurrencies: 4x16", "concurrencies: [16, 4, 8]")], "concurrency: [4, 8, 16]"),
+        ([("DYN_LOG: error", "UCX_MEMTYPE_CACHE: n")], 'UCX_MEMTYPE_CACHE: "n"'),
+        ([('time_limit: "1:00:00"', "account: me")], 'time_limit: "4:00:00"'),
+        ([("name: tiny", "name: Tiny Model")], "name: tiny-model"),
+    ],
+)  # fmt: skip
+def test_what_a_recipe_says_stands_in_the_matrix(changes: list[tuple[str, str]], expected: str) -> None:
+    report, text = import_one(changed(V1, *changes))
+    assert expected in text, (report.refused, text)
+    assert parse_matrix(text, "matrix.yaml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ([(COMMON, f"{COMMON}\n      data-parallel-rpc-port: 13345")], "'data-parallel-rpc-port' is left out: it belongs to the launcher"),
+        ([(COMMON, f"{COMMON}\n      enforce-eager: false")], "'enforce-eager' is left out: srtctl passes no flag that is false or null"),
+        ([(", enable_multiple_frontends: false", "")], "srtctl would start several front ends behind nginx; here there is one"),
+        ([("prefill_nodes: 1", "prefill_nodes: 2")], "'resources.prefill_nodes' is 2, but 1 x 4 GPUs take 1 nodes of 4; the others are left out"),
+        ([("slurm:", "profiling: {type: nsys}\nslurm:")], "'profiling' is carried without effect"),
+        ([("type: sa-bench", "type: sa-bench\n  client_placement: last_decode")], "'benchmark.client_placement' is carried without effect"),
+        ([("type: sa-bench", "type: sa-bench\n  num_shots: 5")], "'benchmark.num_shots' is carried without effect: sa-bench does not read it"),
+        ([("type: sa-bench", "type: custom")], "'benchmark.type' is carried without effect"),
+        ([("vllm: 0.28.0", "vllm: nightly")], "'identity.frameworks.vllm' is carried without effect"),
+        ([("hf:org/model", "an-alias")], "'identity.model.revision' is carried without effect: 'an-alias' is resolved by the cluster"),
+        ([("DYN_LOG: error", "UCX_MEMTYPE_CACHE: y")], "the letter is read as text"),
+        ([("concurrencies: 4x16", "concurrencies: [16, 4]")], "the concurrencies are put in order: 4, 16"),
+        ([("slurm:", "lock: {hash: abc}\nslurm:")], "'lock' is carried without effect: it records what a run found"),
+    ],
+)  # fmt: skip
+def test_what_has_no_place_is_noted(changes: list[tuple[str, str]], note: str) -> None:
+    report, text = import_one(changed(V1, *changes))
+    assert report.outcome is Outcome.NOTED, report.refused
+    assert any(note in str(one) for one in report.notes), report.notes
+    assert all(one.source.line for one in report.notes)
+    assert parse_matrix(text, "matrix.yaml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ([("type: vllm", "type: sglang")], "'backend.type' is the text 'sglang'; only vllm is supported [srt-unsupported]"),
+        ([("type: vllm", "type: trtllm")], "'backend.type' is the text 'trtllm'; only vllm is supported [srt-unsupported]"),
+        ([("type: vllm", "type: mocker")], "'backend.type' is the text 'mocker'; only vllm is supported [srt-unsupported]"),
+        ([("  type: vllm\n", "")], "'backend.type' is missing, which is sglang for srtctl; only vllm is supported [srt-unsupported]"),
+        ([("enable_multiple_frontends: false", "enable_multiple_frontends: true")], "'frontend.enable_multiple_frontends' is not supported"),
+        ([("decode_nodes: 1", "decode_nodes: 0")], "'resources.decode_nodes' is not supported: decode workers on the nodes of prefill workers"),
+        ([("type: dynamo", "type: sglang")], "'frontend.type' is the text 'sglang'"),
+        ([("gpus_per_decode: 4", "gpus_per_decode: 2")], "a worker of decode has 2 GPUs, as the recipe says, but TP4 x PP1 x DP1 = 4"),
+        ([("decode_workers: 1", "decode_workers: 2")], "'resources.decode_nodes' is 1, but 2 x 4 GPUs take 2 nodes of 4 [srt-nodes]"),
+        ([("osl: 1024", "osl: 1024\n  ols: 3")], "'benchmark.ols' is no key of an srt-slurm recipe; did you mean 'osl'? [srt-key]"),
+        ([("resources:", "resources:\n  spread_workers: true")], "'resources.spread_workers' is not supported"),
+        ([("backend:", "backend:\n  mooncake_kv_store: {}")], "'backend.mooncake_kv_store' is not supported"),
+        ([("connector: null", "connector: lmcache"), ("kv-transfer-config", "stream-interval"), ("'{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'", "5")],
+         "'backend.connector' is the text 'lmcache'"),
+        ([("DYN_LOG: error", 'POD: "{node}"')], "holds {node}, which srtctl fills in on each node"),
+        ([("DYN_LOG: error", "PATH: /bin")], "'PATH' belongs to the shell"),
+        ([("version: 1.2.1, install: false", "version: 1.2.1, hash: abc")], "'dynamo' names several sources: version, hash"),
+        ([("isl: 8192", "isl: many")], "'benchmark.isl' is the text 'many'; expected a whole number [srt-type]"),
+        ([("concurrencies: 4x16", "concurrencies: 1,2,4")], "'benchmark.concurrencies' is the text '1,2,4'; expected concurrencies, as 1x2x4"),
+        ([("concurrencies: 4x16", "concurrencies: 0")], "'benchmark.concurrencies' is 0; expected 1 or more"),
+        ([("slurm:", "sbatch_directives: {nodes: 4}\nslurm:")], "as a matrix: "),
+        ([("name: tiny", "schema: 3\nname: tiny")], "'schema' is the number 3; expected 1 or 2"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_is_refused_at_its_place(changes: list[tuple[str, str]], reason: str) -> None:
+    report, text = import_one(changed(V1, *changes))
+    assert (report.outcome, text) == (Outcome.REFUSED, "")
+    found = reasons(report)
+    assert any(reason in one for one in found), found
+    assert all(one.startswith("a.yaml:") for one in found)
+
+
+def test_files_that_differ_in_topology_and_load_are_points_of_one_matrix() -> None:
+    other = changed(
+        V1, ("1xtp4-1xtp4-cc4-16", "2xtp4-1xtp4-cc64"), ("prefill_nodes: 1", "prefill_nodes: 2"), ("prefill_workers: 1", "prefill_workers: 2"),
+        ("4x16", "64"), ("max-num-seqs: 256", "max-num-seqs: 512"), ('"1:00:00"', '"2:00:00"'),
+    )  # fmt: skip
+    made = import_texts(V1, other)
+    (text,) = [data.decode() for data in made.matrices.values()]
+    assert "  - {prefill: 1xTP4, decode: {shape: 1xTP4, args: {max-num-seqs: 256}}, concurrency: [4, 16]" in text
+    assert "  - {prefill: 2xTP4, decode: {shape: 1xTP4, args: {max-num-seqs: 512}}, concurrency: [64]" in text
+    assert [plan.recipe.point for plan in plan_matrix(text.encode(), "matrix.yaml")] == ["1xtp4-1xtp4-cc4-16", "2xtp4-1xtp4-cc64"]
+
+
+def test_files_that_differ_otherwise_or_would_be_one_point_are_apart() -> None:
+    faster = changed(V1, ("tiny-1xtp4-1xtp4-cc4-16", "tiny-fast"), (COMMON, f"{COMMON}\n      async-scheduling: true"))
+    again = changed(V1, ("tiny-1xtp4-1xtp4-cc4-16", "tiny"), ("max-num-seqs: 256", "max-num-seqs: 128"))
+    assert sorted(import_texts(V1, faster, again).matrices) == ["tiny-2/matrix.yaml", "tiny-fast/matrix.yaml", "tiny/matrix.yaml"]
+
+
+def test_a_refused_file_stops_no_other() -> None:
+    made = import_texts(V1, "name: [", changed(V1, ("type: vllm", "type: sglang")))
+    assert [report.outcome for report in made.reports] == [Outcome.IMPORTED, Outcome.REFUSED, Outcome.REFUSED]
+    assert list(made.matrices) == ["tiny/matrix.yaml"]
+    assert list(report_text(made.reports))[-1] == "1 imported, 0 imported with notes, 2 refused, 3 jobs, 1 points"
+    assert '"outcome": "refused"' in report_json(made.reports)
+
+
+def test_a_job_that_no_matrix_holds_takes_no_other_with_it() -> None:
+    made = import_texts(V1, changed(V1, ("4x16", "64"), ('time_limit: "1:00:00"', 'time_limit: "0:01:00"')))
+    assert [report.outcome for report in made.reports] == [Outcome.IMPORTED, Outcome.REFUSED]
+    assert reasons(made.reports[1])[0].startswith("b.yaml:")
+    assert "a time limit below 2 minutes" in reasons(made.reports[1])[0]
+
+
+def test_jobs_of_a_sweep_that_do_not_fit_are_refused_one_by_one() -> None:
+    swept = changed(
+        V1,
+        (
+            "tensor-parallel-size: 4\n      max-model-len: 10240\n      # grows",
+            'tensor-parallel-size: "{tp}"\n      max-model-len: 10240\n      # grows',
+        ),
+    )
+    report, text = import_one(swept + "sweep: {tp: [1, 2, 4]}\n")
+    assert (report.jobs, report.kept, report.outcome) == (3, 1, Outcome.NOTED)
+    assert [one.variant for one in report.refused] == ["tp=1", "tp=2"]
+    assert "decode: 1xTP4" in text
+
+
+def test_overrides_are_jobs_of_their_own() -> None:
+    base = "".join(f"  {line}\n" for line in V1.splitlines())
+    text = f'base:\n{base}override_more:\n  benchmark: {{concurrencies: [64, 128]}}\nzip_override_len:\n  slurm: {{time_limit: ["2:00:00", "3:00:00"]}}\n  benchmark: {{concurrencies: [[1], [2]]}}\n'
+    report, matrix = import_one(text)
+    assert (report.jobs, report.kept) == (3, 3)
+    for words in (
+        'concurrency: [64, 128], time_limit: "1:00:00"',
+        'concurrency: [1], time_limit: "2:00:00"',
+        'concurrency: [2], time_limit: "3:00:00"',
+    ):
+        assert words in matrix
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ([("engine: {type: vllm, connector: null}", "engine: sglang")], "'engine' is the text 'sglang'; only vllm is supported"),
+        ([("    nodes: 1\n    workers: 1\n    gpus: 4\n    env: {DYN_LOG: error}\n    args:\n      served-model-name: org/model\n      tensor-parallel-size: 4\n      max-model-len: 10240\n      max-num-seqs: 256",
+           "    nodes: colocate\n    workers: 1\n    gpus: 4\n    args:\n      served-model-name: org/model\n      tensor-parallel-size: 4\n      max-model-len: 10240\n      max-num-seqs: 256")],
+         "'roles.decode.nodes' is not supported"),
+        ([("resources:", "services: [{name: m, type: mooncake-master}]\nresources:")], "a service of type 'mooncake-master'"),
+        ([("roles:", "rolls: {}\nroles:")], "'rolls' is no key of an srt-slurm recipe; did you mean 'roles'?"),
+        ([("nodes: 1", "nodes: one")], "'roles.prefill.nodes' is the text 'one'; expected a whole number"),
+    ],
+)  # fmt: skip
+def test_the_second_layout_is_refused_by_its_own_keys(changes: list[tuple[str, str]], reason: str) -> None:
+    report, _ = import_one(changed(V2, *changes))
+    assert any(reason in one for one in reasons(report)), reasons(report)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("resources:", "services: [{name: etcd, type: etcd, placement: {node: dedicated}}, {name: nats, type: nats}]\nresources:")], "infra: {dedicated_node: true}"),
+        ([("type: dynamo,", "type: dynamo, placement: {node: dedicated},")], "infra: {dedicated_node: true}"),
+        ([("source: {pypi: 1.2.1}, install: false", "source: {git: https://example.org/dynamo.git, rev: abc}")], "source: https://example.org/dynamo.git@abc"),
+        ([("engine: {type: vllm, connector: null}", "engine: vllm")], "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both}"),
+    ],
+)  # fmt: skip
+def test_the_second_layouts_own_words_have_their_meaning(changes: list[tuple[str, str]], expected: str) -> None:
+    report, text = import_one(changed(V2, *changes))
+    assert expected in text, (reasons(report), text)
