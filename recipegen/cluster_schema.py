@@ -173,7 +173,7 @@ SrunOption = Annotated[Text, AfterValidator(_srun_option)]
 class Strict(BaseModel):
     """Unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class TransportSchema(Strict):
@@ -230,27 +230,27 @@ class ClusterSchema(Strict):
     schema_: Literal["recipegen-cluster/v1"] = Field(alias="schema")
     name: Annotated[Text, AfterValidator(_name)]
     scheduler: Literal["slurm", "local"]
-    transport: TransportSchema = TransportSchema()
+    transport: TransportSchema = Field(default_factory=TransportSchema)
     run_root: Annotated[Path, AfterValidator(check_run_root)]
     account: Word | None = None
     partition: Word | None = None
     qos: Word | None = None
     reservation: Word | None = None
     sbatch: dict[SbatchName, SbatchValue] = {}
-    container: ContainerSchema = ContainerSchema()
+    container: ContainerSchema = Field(default_factory=ContainerSchema)
     models: dict[Text, Settled] = {}
     network_interface: Annotated[Text, AfterValidator(_name)] | None = None
     path_prefix: Path | None = None
-    discovery: DiscoverySchema = DiscoverySchema()
+    discovery: DiscoverySchema = Field(default_factory=DiscoverySchema)
     nats: Path | None = None
     environment: dict[Annotated[StrictStr, AfterValidator(_environment_name)], StrictInt | Annotated[StrictStr, AfterValidator(_printable)]] = {}
-    deadlines: DeadlinesSchema = DeadlinesSchema()
+    deadlines: DeadlinesSchema = Field(default_factory=DeadlinesSchema)
     port_offset: Annotated[StrictInt | None, AfterValidator(_port_offset)] = None
     frontend_host: Annotated[Text, AfterValidator(_name)] = "0.0.0.0"  # noqa: S104 - users come from other machines
     srun: list[SrunOption] = []
-    slurm: SlurmSchema = SlurmSchema()
-    storage: StorageSchema = StorageSchema()
-    nodes: NodesSchema = NodesSchema()
+    slurm: SlurmSchema = Field(default_factory=SlurmSchema)
+    storage: StorageSchema = Field(default_factory=StorageSchema)
+    nodes: NodesSchema = Field(default_factory=NodesSchema)
 
     @model_validator(mode="after")
     def _local_has_no_container(self) -> ClusterSchema:

@@ -79,7 +79,7 @@ class PointSchema(Strict):
     prefill: str | ShapeSchema | None = None
     decode: str | ShapeSchema | None = None
     agg: str | ShapeSchema | None = None
-    common: SettingsSchema = SettingsSchema()
+    common: SettingsSchema = Field(default_factory=SettingsSchema)
     mtp: Annotated[int, Field(ge=0, le=64)] = 0
     concurrency: Annotated[list[Count], Field(min_length=1, max_length=100)]
     sized_for: Count | None = None
@@ -142,19 +142,19 @@ class MatrixSchema(Strict):
     workload: WorkloadSchema
     runtime: RuntimeSchema
     expert_parallel: bool | RoleSwitchSchema = False
-    common: SettingsSchema = SettingsSchema()
-    prefill: SettingsSchema = SettingsSchema()
-    decode: SettingsSchema = SettingsSchema()
-    agg: SettingsSchema = SettingsSchema()
+    common: SettingsSchema = Field(default_factory=SettingsSchema)
+    prefill: SettingsSchema = Field(default_factory=SettingsSchema)
+    decode: SettingsSchema = Field(default_factory=SettingsSchema)
+    agg: SettingsSchema = Field(default_factory=SettingsSchema)
     points: Annotated[list[PointSchema], Field(min_length=1, max_length=20_000)]
-    benchmark: BenchmarkSchema = BenchmarkSchema(type="sa-bench")
+    benchmark: BenchmarkSchema = Field(default_factory=lambda: BenchmarkSchema(type="sa-bench"))
     variants: dict[Name, VariantSchema] = {}
     allow: Annotated[list[AllowanceSchema], Field(max_length=1000)] = []
     setup_script: PathText | None = None
-    slurm: SlurmOptionsSchema = SlurmOptionsSchema()
-    infra: InfraSchema = InfraSchema()
-    deadlines: ReadySchema = ReadySchema()
-    frontend: FrontendSchema = FrontendSchema()
+    slurm: SlurmOptionsSchema = Field(default_factory=SlurmOptionsSchema)
+    infra: InfraSchema = Field(default_factory=InfraSchema)
+    deadlines: ReadySchema = Field(default_factory=ReadySchema)
+    frontend: FrontendSchema = Field(default_factory=FrontendSchema)
     carried: dict[str, JsonValue] = {}
 
 

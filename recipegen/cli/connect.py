@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recipegen.errors import InputError, RecipegenError
 from recipegen.lifecycle.clock import Clock, SystemClock
-from recipegen.run_index import IndexEntry, RunIndex
-from recipegen.runs import RunRecord, read_run
 
 if TYPE_CHECKING:
     from recipegen.lifecycle.states import Limits
     from recipegen.lifecycle.tracker import Tracker
+    from recipegen.run_index import IndexEntry, RunIndex
+    from recipegen.runs import RunRecord
     from recipegen.scheduler import Scheduler
     from recipegen.transport import Transport
 
@@ -37,14 +38,19 @@ class Session:
     environ: Mapping[str, str]
     terminal: bool
     clock: Clock
-    index: RunIndex
+    open_index: Callable[[], RunIndex]
     connect: Connect
 
     @classmethod
     def of_process(cls, environ: Mapping[str, str], *, terminal: bool) -> Session:
         """Return the surroundings of this process; `terminal` is whether a person reads its output."""
         lively = terminal and environ.get("TERM", "") not in ("", "dumb")
-        return cls(environ=environ, terminal=lively, clock=SystemClock(), index=RunIndex.of_user(environ), connect=connect)
+        return cls(environ=environ, terminal=lively, clock=SystemClock(), open_index=lambda: _index_of(environ), connect=connect)
+
+    @cached_property
+    def index(self) -> RunIndex:
+        """The user's list of runs; opened when it is asked for."""
+        return self.open_index()
 
     def open_run(self, name: str, *, exactly: bool = False) -> tuple[RunRecord, Machine]:
         """Find the run that RUN names, connect to its machine, and read its record there."""
@@ -59,8 +65,16 @@ class Session:
         return Tracker(runs, machine.transport, machine.scheduler, self.clock, limits=limits, on_job=self.index.update)
 
 
+def _index_of(environ: Mapping[str, str]) -> RunIndex:
+    from recipegen.run_index import RunIndex  # the pure verbs have no runs
+
+    return RunIndex.of_user(environ)
+
+
 def read_entry(machine: Machine, entry: IndexEntry) -> RunRecord:
     """Read a run's record; of one that is gone or damaged, what the index knows: tracking then tells what is wrong."""
+    from recipegen.runs import read_run  # see above
+
     try:
         return read_run(machine.transport, entry.run_dir)
     except RecipegenError:

@@ -37,7 +37,7 @@ class Bench:
         return run
 
     def __call__(self, *arguments: str, color: bool = False) -> Result:
-        session = Session(environ=self.environ, terminal=self.terminal, clock=self.clock, index=self.index, connect=self._connect)
+        session = Session(environ=self.environ, terminal=self.terminal, clock=self.clock, open_index=lambda: self.index, connect=self._connect)
         return CliRunner().invoke(main, arguments, obj=session, color=color, catch_exceptions=False)
 
     def at(self, seconds: float, action: Callable[[], object]) -> None:
