@@ -77,6 +77,24 @@ def _job(recipe: Recipe, plan: LaunchPlan) -> Iterator[Fact]:
     yield _fact(Section.PORT, "port step", plan.port_step)
     yield _fact(Section.PORT, "port slots", plan.port_slots)
     yield from _ports(plan.services, "")
+    yield from _asked(recipe)
+
+
+def _asked(recipe: Recipe) -> Iterator[Fact]:
+    """What the matrix asks of the job around the engines, as far as it asks anything."""
+    job = recipe.job
+    stated = {
+        "setup script": job.setup_script,
+        "dedicated node": job.dedicated_node,
+        "ready deadline": _duration(job.ready_s) if job.ready_s else "",
+        "request plane": recipe.runtime.dynamo.request_plane,
+        "srun": " ".join(job.srun),
+        **{f"sbatch {name}": value for name, value in job.sbatch.items()},
+        **{f"front end {flag.name}": str(flag.value) for flag in job.frontend_args},
+        **{f"carried {name}": json.dumps(value, sort_keys=True) for name, value in job.carried.items()},
+    }
+    yield from (_fact(Section.JOB, name, value) for name, value in stated.items() if value)
+    yield _fact(Section.WORKLOAD, "max_model_len stated", recipe.workload.stated)
 
 
 def _duration(seconds: int) -> str:

@@ -12,7 +12,7 @@ from recipegen.plan_json import plan_document
 from recipegen.review.diff import MatrixText, TextPair, compare_all, only_point
 from recipegen.review.diff_groups import cause_groups, consequence_groups, group_label
 from recipegen.review.diff_model import MatrixChange, PointChange, Section
-from tests.support import LEAF, MINIMAL, matrix_of
+from tests.support import LEAF, MINIMAL, agg_point, matrix_of
 
 PUBLISHED = (LEAF / "matrix.yaml").read_text()
 CC128 = "1xtp2dep4-1xtp4dep4-mtp-cc128"
@@ -271,3 +271,20 @@ def test_one_point_alone() -> None:
     assert [point.name for point in one.points] == [CC256]
     assert one.findings == ()
     assert [group_label(group, one) for group in cause_groups(one)] == [CC256]
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("setup_script: deps.sh\n", "setup script"),
+        ("slurm: {sbatch: {mem: '0'}}\n", "sbatch mem"),
+        ("slurm: {srun: ['--mem=0']}\n", "srun"),
+        ("infra: {dedicated_node: true}\n", "dedicated node"),
+        ("deadlines: {ready: 3600}\n", "ready deadline"),
+        ("frontend: {args: {router-mode: kv}}\n", "front end router-mode"),
+        ("carried: {precision: fp4}\n", "carried precision"),
+    ],
+)
+def test_what_a_matrix_asks_of_the_job_is_told(key: str, name: str) -> None:
+    old = matrix_of(agg_point("TP8"))
+    assert name in told(only(compare(old, old + key)), Section.JOB)
