@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from recipegen.architecture import Architecture
@@ -338,8 +339,12 @@ class RoleRecipe:
     unset_env: tuple[str, ...] = ()
     source: Source = NOWHERE
 
+    @cached_property
+    def _values(self) -> Mapping[str, Value]:
+        return {flag.name: flag.value for flag in self.flags}
+
     def flag(self, name: str) -> Value | None:
-        return next((f.value for f in self.flags if f.name == name), None)
+        return self._values.get(name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from recipegen.engine import Engine
 from recipegen.errors import InputError, Problem
 from recipegen.launch import Command, Directives, LaunchPlan, Port, Process, RolePlan, When, WorkerLayout
 from recipegen.layout import PORT_BASE, PORT_LIMIT, WORKER_PORTS, LayoutError, lay_out, ports_of_node
-from recipegen.model import Placeholder, Recipe, Word
+from recipegen.model import EnvVar, Placeholder, Recipe, Word
 
 SERVICES = (
     Port("FRONTEND_PORT", PORT_BASE),
@@ -95,7 +95,7 @@ def _process(role: RolePlan, worker: int, rank: int) -> Process:
         device_ids=devices,
         headless=is_headless(layout, rank),
         ports=tuple(Port(p.name, p.base + slot * layout.slot_ports, p.count) for p in layout.ports),
-        env=tuple(replace(e, value=_resolve(e.value, known)) for e in role.command.env),
+        env=tuple(_resolved(variable, known) for variable in role.command.env),
         argv=_argv(role.command, rank, known),
     )
 
@@ -114,6 +114,11 @@ def _argv(command: Command, rank: int, known: Mapping[str, str]) -> tuple[Word, 
     """The command with ranks filled in. Arguments for hub ids stand: which form the model has, only the site knows."""
     args = [arg for arg in command.args if arg.when is not When.FOLLOWER or rank > 0]
     return (*command.program, *(_resolve(word, known) for arg in args for word in arg.words))
+
+
+def _resolved(variable: EnvVar, known: Mapping[str, str]) -> EnvVar:
+    value = _resolve(variable.value, known)
+    return variable if value is variable.value else replace(variable, value=value)
 
 
 def _resolve(word: Word, known: Mapping[str, str]) -> Word:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from functools import cache
 
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import rule
@@ -33,6 +34,11 @@ def misspelt_variable(view: RoleView) -> Iterator[Fault]:
     """
     for variable in view.role.env:
         name = variable.name
-        near = next(iter(difflib.get_close_matches(name.upper(), VARIABLES, n=1, cutoff=_MISSPELT)), "")
-        if near and name not in VARIABLES:
+        if name not in VARIABLES and (near := _near(name)):
             yield Fault(view.at_env(name), f"vLLM reads no '{name}': it stays without effect", f"did you mean '{near}'?")
+
+
+@cache
+def _near(name: str) -> str:
+    """The variable that a name is all but equal to, or an empty string; the names of a matrix are few, and stand in every point."""
+    return next(iter(difflib.get_close_matches(name.upper(), VARIABLES, n=1, cutoff=_MISSPELT)), "")
