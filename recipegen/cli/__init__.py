@@ -24,6 +24,7 @@ VERBS = {
     "submit": "Submit a bundle to a cluster.",
     "diff": "Show what a change of matrices changes in what runs.",
     "import": "Make matrices of srt-slurm recipes.",
+    "export": "Write points as srt-slurm recipes, InferenceX entries or plain commands.",
     "set": "Change values of a matrix and nothing else in the file.",
     "index": "Write the table of all recipes, or check that it is fresh.",
     "schema": "Print the JSON schema of a matrix or a cluster profile.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from recipegen.cli.export import stale_exports, write_exports
 from recipegen.cli.findings import refuse_errors
 from recipegen.cli.index_file import committed_index
 from recipegen.cli.matrices import check_path
@@ -37,10 +38,24 @@ def command(path: Path, point: str | None, out: Path | None, simulate: bool, che
     refuse_errors([one for _, one in checked], "nothing was rendered")
     leaves = [(_target(matrix, path, out), one.plans) for matrix, one in checked]
     found: list[object] = [_render_leaf(leaf, plans, point, check=check, clean=clean) for leaf, plans in leaves]
+    if out is None:
+        found += [_exports_are_stale(leaf, plans, point, check=check) for leaf, plans in leaves]
     if out is None and point is None:
         found.append(_index_is_stale(path, checked, check=check))
     if check and any(found):
         raise DifferencesFound("the bundles are not what the matrix renders", hint=f"recipegen render {path}")
+
+
+def _exports_are_stale(leaf: Path, plans: Sequence[LaunchPlan], point: str | None, *, check: bool) -> bool:
+    """Whether the leaf holds exported files that are not what its points give; they are made fresh unless that is only checked."""
+    stale = stale_exports(leaf, plans, only_point=point is not None)
+    for form, differences in stale:
+        if check:
+            for what, name in differences.lines():
+                click.echo(f"{what}: {leaf / name}")
+        else:
+            write_exports(leaf, plans, form, differences)
+    return bool(stale)
 
 
 def _index_is_stale(path: Path, checked: Sequence[tuple[Path, Checked]], *, check: bool) -> bool:

@@ -98,3 +98,12 @@ SA_BENCH_DEFAULTS = {
 
 HARDWARE = {"gb200": "gb200-nvl72", "gb300": "gb300-nvl72"}
 """GPU types that the catalogue has under a longer name."""
+
+CARRIED_IN_V1 = {
+    "engine.vllm_serve_binary": "backend.vllm_serve_binary",
+    "engine.set_visible_devices": "backend.set_cuda_visible_devices",
+    "dynamo.source.patches": "dynamo.cargo_patches",
+}
+"""Keys of `schema: 2` that are carried by their own path, and where the first layout has them."""
+ONLY_IN_V2 = frozenset({"engine", "host_setup", "post_eval", "roles", "services"})
+"""Sections that the first layout does not have."""

@@ -124,7 +124,8 @@ def _settings_keys(args: Layers, env: Layers, *, derived: bool) -> Iterator[Key]
     layers: list[tuple[str, Sequence[Entry], Sequence[Entry]]] = [("common", args.common, env.common)]
     layers += [(role.value, args.roles.get(role, ()), env.roles.get(role, ())) for role in Role]
     for name, flags, variables in layers:
-        parts = [Key(name=part, value=tuple(_key(entry) for entry in entries)) for part, entries in (("args", flags), ("env", variables)) if entries]
+        parts = [Key(name="args", value=tuple(map(_key, flags)))] if flags else []
+        parts += [Key(name="env", value=tuple(map(_variable, variables)))] if variables else []
         if derived and name == Role.DECODE.value:
             parts.append(Key(name="derive", value=tuple(Key(name=flag, value=Flow(formula)) for flag, formula in FORMULAS.items())))
         if parts:
@@ -165,6 +166,11 @@ def _shape(role: SrtRole, *, said: bool) -> str:
 
 def _key(entry: Entry) -> Key:
     return Key(name=entry.name, value=Flow(_value(entry)), comment=entry.comment, source=entry.source)
+
+
+def _variable(entry: Entry) -> Key:
+    """A variable is a text, also where it looks like JSON."""
+    return Key(name=entry.name, value=Flow(entry.value), comment=entry.comment, source=entry.source)
 
 
 def _value(entry: Entry) -> object:

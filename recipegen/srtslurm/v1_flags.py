@@ -26,7 +26,7 @@ SERVED, LENGTH = "served-model-name", "max-model-len"
 METHOD, TOKENS = "speculative-config.method", "speculative-config.num_speculative_tokens"
 MOST_MTP = 64
 _DASHED_TOKENS = "speculative-config.num-speculative-tokens"
-_PER_NODE = ("{node}", "{node_id}")
+PER_NODE = ("{node}", "{node_id}")
 """What srtctl fills in where a variable's value holds it."""
 
 
@@ -189,7 +189,7 @@ def _variable(findings: Findings, name: str, tree: Tree) -> Entry | None:
         findings.problem("srt-env", tree.source, f"'{tree.path}' is {tree.kind}; expected text, in quotes")
     elif any(unicodedata.category(c) == "Cc" for c in value):
         findings.problem("srt-env", tree.source, f"'{tree.path}' holds a control character; expected one line of text")
-    elif filled := next((word for word in _PER_NODE if word in value), ""):
+    elif filled := next((word for word in PER_NODE if word in value), ""):
         findings.problem(UNSUPPORTED, tree.source, f"'{tree.path}' holds {filled}, which srtctl fills in on each node; variables are the same on all")
     else:
         return Entry(name=name, value=value, source=tree.key, comment=Comment(tree.above, tree.behind))

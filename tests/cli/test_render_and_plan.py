@@ -42,7 +42,8 @@ def test_one_edited_value_makes_the_concerned_files_stale(leaf: Path) -> None:
     result = recipegen("render", "--check", leaf)
     assert result.exit_code == 1
     folder = leaf / "2xtp2dep4-1xtp4dep4-mtp-cc512"
-    assert result.stdout.splitlines() == [f"stale: {folder / name}" for name in ("MANIFEST", "decode.sh", "plan.json")]
+    export = f"stale: {leaf / 'srt-slurm' / folder.name}.yaml"
+    assert result.stdout.splitlines() == [*(f"stale: {folder / name}" for name in ("MANIFEST", "decode.sh", "plan.json")), export]
     assert "recipegen render" in result.stderr
 
 
@@ -74,6 +75,7 @@ def test_clean_removes_orphans_and_nothing_else(leaf: Path) -> None:
 def test_render_makes_a_new_leaf_whole_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
     shutil.copy(LEAF / "matrix.yaml", tmp_path)
     assert recipegen("render", tmp_path).exit_code == 0
+    assert recipegen("export", tmp_path).exit_code == 0
     again = recipegen("render", tmp_path)
     assert (again.exit_code, again.stdout) == (0, "")
     rendered = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}

@@ -55,7 +55,7 @@ def test_a_ninth_point_is_a_line(copy: Copy) -> None:
     copy.edit("\nvariants:", f"{line}\nvariants:")
     done = copy.recipegen("render", copy.leaf)
     name = "2xtp2dep4-1xtp8-mtp-cc48"
-    assert done.stdout == f"written: {copy.leaf / name} (6 files)\n"
+    assert done.stdout == f"written: {copy.leaf / name} (6 files)\nwritten: {copy.leaf / 'srt-slurm' / name}.yaml\n"
     plan = copy.plan(copy.leaf, name)
     assert plan["expected_instances"] == {"prefill": 4, "decode": 1}
     decode = next(p for p in plan["processes"] if p["role"] == "decode")

@@ -30,7 +30,7 @@ def test_text_is_read_back_as_it_was(values: dict[str, Any]) -> None:
     try:
         data = parse_yaml(text, "x").data
     except InputError as error:
-        assert {problem.rule for problem in error.problems} == {"text-control"}  # what no recipe can hold  # noqa: PT017
+        assert "text-control" in {problem.rule for problem in error.problems}  # what no recipe can hold  # noqa: PT017
         return
     assert data == {**values, "nested": values, "items": [values]}
 

@@ -1,0 +1,206 @@
+"""From a LaunchPlan to the v1 recipe that means the same for srtctl."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from recipegen.errors import InputError, Problem
+from recipegen.launch import LaunchPlan, RolePlan
+from recipegen.model import Dynamo, Flag, JobSettings, ModelSpec, Recipe
+from recipegen.srtslurm import keys
+from recipegen.srtslurm.export_benchmark import benchmark_fields
+from recipegen.srtslurm.export_limits import limits
+from recipegen.srtslurm.export_text import Path, SrtDocument
+from recipegen.srtslurm.v1 import INTERVAL_S
+from recipegen.srtslurm.v1_flags import SERVED
+from recipegen.srtslurm.v1_roles import MODES
+from recipegen.srtslurm.v1_runtime import DYNAMO_GIT, HUB
+
+UNKNOWN_PRECISION = "unknown"
+"""srtctl wants a text, and only shows it."""
+_MOST_HOURS = 999
+_GPU_TYPES = {ours: theirs for theirs, ours in keys.HARDWARE.items()}
+
+
+def v1_document(plan: LaunchPlan) -> SrtDocument:
+    """Return a point as a recipe of the first layout; InputError with everything that srtctl cannot be told."""
+    if problems := [*limits(plan.recipe), *_other_git(plan.recipe)]:
+        raise InputError(problems)
+    return _document(plan)
+
+
+def common_document(plan: LaunchPlan) -> SrtDocument:
+    """Return what the second layout is made from: as `v1_document`, but Dynamo may come from any repository."""
+    if problems := limits(plan.recipe):
+        raise InputError(problems)
+    return _document(plan)
+
+
+def _document(plan: LaunchPlan) -> SrtDocument:
+    recipe, job = plan.recipe, plan.recipe.job
+    fields: dict[str, Any] = {
+        "name": recipe.name,
+        **_given(identity=_identity(recipe)),
+        "slurm": {"time_limit": _duration(recipe.time_limit_s)},
+        "model": {"path": model_path(recipe.model), "container": recipe.runtime.image, "precision": _precision(recipe.model)},
+        "dynamo": _dynamo(recipe.runtime.dynamo),
+        **_given(setup_script=job.setup_script, infra={"etcd_nats_dedicated_node": True} if job.dedicated_node else {}),
+        "resources": _resources(plan),
+        "frontend": _frontend(job),
+        "backend": _backend(plan),
+        **_given(health_check=_health(job.ready_s), sbatch_directives=_sbatch(job), srun_options=_srun(job)),
+        "benchmark": benchmark_fields(recipe),
+    }
+    return SrtDocument(fields=put_back(fields, _carried(job)), notes=dict(_notes(plan)))
+
+
+def _other_git(recipe: Recipe) -> Iterator[Problem]:
+    dynamo = recipe.runtime.dynamo
+    if dynamo.install == "git" and not is_dynamo_git(git_source(dynamo)[0]):
+        message = f"the first layout only knows Dynamo's own repository, not {git_source(dynamo)[0]}"
+        yield Problem(recipe.runtime.image_source, message, "export by --format srt-slurm-v2", "export-dynamo")
+
+
+def model_path(model: ModelSpec) -> str:
+    """Return a model's path as srtctl has it: `hf:ORG/NAME`, an alias, or a path of the cluster."""
+    return HUB + model.repo if model.is_hub_id else model.repo
+
+
+def put_back(fields: Mapping[str, Any], carried: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields with what an import kept without effect, each at its path."""
+    found = dict(fields)
+    for path, value in carried.items():
+        found = _with(found, path.split("."), value)
+    return found
+
+
+def _carried(job: JobSettings) -> dict[str, Any]:
+    """What an import kept, by its path in the first layout, as far as that has room for it."""
+    named = {keys.CARRIED_IN_V1.get(path, path): value for path, value in job.carried.items()}
+    return {path: value for path, value in named.items() if "[" not in path and path.partition(".")[0] not in keys.ONLY_IN_V2}
+
+
+def _with(fields: Mapping[str, Any], path: list[str], value: object) -> dict[str, Any]:
+    name, *rest = path
+    below = fields.get(name)
+    return {**fields, name: _with(below if isinstance(below, dict) else {}, rest, value) if rest else value}
+
+
+def _identity(recipe: Recipe) -> dict[str, Any]:
+    """The pins that are checked on the nodes; none where neither the revision nor a build says more than the recipe's other keys."""
+    model, runtime = recipe.model, recipe.runtime
+    if not model.revision and not runtime.vllm and runtime.dynamo.install not in {"wheel", "git"}:
+        return {}
+    pin = {**_given(repo=model.repo if model.is_hub_id else ""), "revision": model.revision} if model.revision else {}
+    frameworks = {"dynamo": runtime.dynamo.version, **_given(vllm=runtime.vllm)}
+    return {**_given(model=pin), "container": {"image": runtime.image}, "frameworks": frameworks}
+
+
+def _precision(model: ModelSpec) -> str:
+    """The type of most weights: that of the experts where there are any."""
+    if model.architecture is None:
+        return UNKNOWN_PRECISION
+    moe = model.architecture.moe
+    return (moe.expert_dtype if moe else model.architecture.dtype).upper()
+
+
+def _dynamo(dynamo: Dynamo) -> dict[str, Any]:
+    plane = _given(request_plane=dynamo.request_plane if dynamo.request_plane != "tcp" else "")
+    if dynamo.install == "wheel":
+        return {"wheel": dynamo.source, "install": True, **plane}
+    if dynamo.install == "git":
+        commit = git_source(dynamo)[1]
+        return {**({"hash": commit} if commit else {"top_of_tree": True}), "install": True, **plane}
+    return {"version": dynamo.version, "install": dynamo.install == "pip", **plane}
+
+
+def git_source(dynamo: Dynamo) -> tuple[str, str]:
+    """Return the repository and the commit of a Dynamo from git; the second is empty where none is named."""
+    source = dynamo.source.removeprefix("git+")
+    start = source.find("@", source.rfind("/"))
+    return (source, "") if start < 0 else (source[:start], source[start + 1 :])
+
+
+def is_dynamo_git(repository: str) -> bool:
+    """Whether this is Dynamo's own repository, the only one that the first layout knows."""
+    return repository.removesuffix(".git") == DYNAMO_GIT.removesuffix(".git")
+
+
+def _resources(plan: LaunchPlan) -> dict[str, Any]:
+    hardware = plan.recipe.hardware
+    found: dict[str, Any] = {"gpu_type": _GPU_TYPES.get(hardware.key, hardware.key), "gpus_per_node": hardware.gpus_per_node}
+    for role in plan.roles:
+        name = role.layout.role.value
+        found |= {
+            f"{name}_nodes": role.layout.nodes,
+            f"{name}_workers": role.layout.workers,
+            f"gpus_per_{name}": role.recipe.topology.gpus,
+        }
+    return found
+
+
+def _frontend(job: JobSettings) -> dict[str, Any]:
+    args = {flag.name: flag.value for flag in job.frontend_args}
+    return {"type": "dynamo", "enable_multiple_frontends": False, **_given(args=args)}
+
+
+def _backend(plan: LaunchPlan) -> dict[str, Any]:
+    environment = {f"{MODES[role.layout.role]}_environment": {var.name: str(var.value) for var in role.recipe.env} for role in plan.roles}
+    configs = {MODES[role.layout.role]: _flags(plan.recipe, role) for role in plan.roles}
+    return {"type": "vllm", "connector": None, **_given(**environment), "vllm_config": configs}
+
+
+def _flags(recipe: Recipe, role: RolePlan) -> dict[str, Any]:
+    """What the engine of a role is told; its name for clients only where it is not the last part of the model's path."""
+    model = recipe.model
+    served = "" if model.served_name == model.repo.rstrip("/").rpartition("/")[2] else model.served_name
+    return {**_given(**{SERVED: served}), **{flag_key(flag): _value(flag) for flag in role.recipe.flags}}
+
+
+def flag_key(flag: Flag) -> str:
+    """Return a flag as srt-slurm has it: a false one by its negative, as srtctl drops what is false, a dotted one with `_`, as published."""
+    head, dot, rest = flag.name.partition(".")
+    name = head.replace("-", "_") + dot + rest if dot else head
+    return f"no-{name}" if flag.value is False else name
+
+
+def _value(flag: Flag) -> object:
+    if isinstance(flag.value, bool):
+        return True
+    return list(flag.value) if isinstance(flag.value, tuple) else flag.value
+
+
+def _notes(plan: LaunchPlan) -> Iterator[tuple[Path, str]]:
+    for role in plan.roles:
+        for flag in role.recipe.flags:
+            if flag.derivation:
+                yield ("backend", "vllm_config", MODES[role.layout.role], flag_key(flag)), " ".join(flag.derivation.split())
+
+
+def _health(ready_s: int) -> dict[str, int]:
+    """Attempts and seconds between them, whose product srtctl waits."""
+    if not ready_s:
+        return {}
+    interval = next(step for step in range(INTERVAL_S, 0, -1) if ready_s % step == 0)
+    return {"max_attempts": ready_s // interval, "interval_seconds": interval}
+
+
+def _sbatch(job: JobSettings) -> dict[str, Any]:
+    return {name: "" if value is True else value for name, value in job.sbatch.items()}
+
+
+def _srun(job: JobSettings) -> dict[str, str]:
+    pairs = (option.removeprefix("--").partition("=") for option in job.srun)
+    return {name: value for name, _, value in pairs}
+
+
+def _duration(seconds: int) -> str:
+    hours, rest = divmod(seconds, 3600)
+    days, hours = divmod(hours, 24) if hours > _MOST_HOURS else (0, hours)
+    clock = f"{rest // 60:02d}:{rest % 60:02d}"
+    return f"{days}-{hours:02d}:{clock}" if days else f"{hours}:{clock}"
+
+
+def _given(**values: object) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}

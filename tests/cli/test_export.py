@@ -1,0 +1,129 @@
+"""`recipegen export`: what is written where, what is said, and what stays untouched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from recipegen.cli import main
+from recipegen.cli.export import FORMATS, stale_exports
+from recipegen.pipeline import plan_matrix
+from recipegen.srtslurm.export import FORMS
+from tests.support import LEAF, agg_point, matrix_of
+
+
+def run(*args: str | Path) -> Result:
+    return CliRunner().invoke(main, ["export", *map(str, args)])
+
+
+@pytest.fixture
+def leaf(tmp_path: Path) -> Path:
+    (tmp_path / "tree/leaf").mkdir(parents=True)
+    (tmp_path / "tree/leaf/matrix.yaml").write_text(matrix_of(agg_point("1xTP8DP2"), agg_point("2xTP8DP2")))
+    return tmp_path / "tree/leaf"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def points(leaf: Path) -> list[str]:
+    return [plan.recipe.point for plan in plan_matrix((leaf / "matrix.yaml").read_bytes(), "matrix.yaml")]
+
+
+def test_the_formats_offered_are_those_there_are() -> None:
+    assert tuple(FORMS) == FORMATS
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_tree_gets_a_file_a_point_beside_its_matrices(leaf: Path, form: str) -> None:
+    if form == "inferencex":
+        (leaf / "matrix.yaml").write_bytes((LEAF / "matrix.yaml").read_bytes())
+    done = run(leaf.parent, "--format", form)
+    files = [f"{FORMS[form].folder}/{point}{FORMS[form].ending}" for point in points(leaf)]
+    assert (done.exit_code, sorted(done.stdout.splitlines())) == (0, sorted(f"written: {leaf}/{name}" for name in files))
+    assert names(leaf) == sorted(["matrix.yaml", *files])
+    again = run(leaf.parent, "--format", form, "--check")
+    assert (again.exit_code, again.stdout) == (0, "")
+    assert again.stderr.endswith("up to date\n")
+    if form != "commands":
+        assert all(isinstance(yaml.safe_load((leaf / name).read_text()), dict) for name in files)
+
+
+def test_the_default_is_the_first_layout_of_srt_slurm(leaf: Path) -> None:
+    assert run(leaf / "matrix.yaml").exit_code == 0
+    first = (leaf / "srt-slurm" / f"{points(leaf)[0]}.yaml").read_bytes()
+    assert run(leaf, "--format", "srt-slurm-v1").stdout == ""
+    assert b"vllm_config" in first
+
+
+def test_another_folder_and_a_single_point(leaf: Path, tmp_path: Path) -> None:
+    point = points(leaf)[1]
+    assert run(leaf.parent, "--out", tmp_path / "out", "--point", point).exit_code == 0
+    assert names(tmp_path / "out") == [f"leaf/srt-slurm/{point}.yaml"]
+    assert names(leaf) == ["matrix.yaml"]
+    assert run(leaf.parent, "--out", tmp_path / "out", "--point", point, "--check").exit_code == 0
+
+
+def test_a_check_tells_what_is_stale_missing_and_orphaned_and_writes_nothing(leaf: Path) -> None:
+    run(leaf)
+    one, two = (leaf / "srt-slurm" / f"{point}.yaml" for point in points(leaf))
+    two.rename(two.with_name("gone.yaml"))
+    one.write_text(one.read_text() + "# more\n")
+    (leaf / "srt-slurm/README.yaml").write_text("mine: 1\n")
+    before = {name: (leaf / name).read_bytes() for name in names(leaf)}
+    done = run(leaf, "--check")
+    assert done.exit_code == 1
+    assert sorted(done.stdout.splitlines()) == [f"missing: {two}", f"orphaned: {leaf}/srt-slurm/gone.yaml", f"stale: {one}"]
+    assert {name: (leaf / name).read_bytes() for name in names(leaf)} == before
+    assert run(leaf).exit_code == 0
+    assert (leaf / "srt-slurm/gone.yaml").exists()
+    (leaf / "srt-slurm/gone.yaml").unlink()
+    assert run(leaf, "--check").exit_code == 0
+
+
+def test_somebodys_own_file_stays(leaf: Path) -> None:
+    own = leaf / "srt-slurm" / f"{points(leaf)[0]}.yaml"
+    own.parent.mkdir()
+    own.write_text("name: mine\n")
+    done = run(leaf)
+    assert "not a file that recipegen exported" in done.stderr
+    assert done.exit_code
+    assert own.read_text() == "name: mine\n"
+
+
+def test_errors_and_what_cannot_be_said_export_nothing(leaf: Path) -> None:
+    text = (leaf / "matrix.yaml").read_text()
+    for changed, message in ((text + "benchmark: {type: aiperf}\n", "srtctl has no benchmark 'aiperf'"), (text.replace("1xTP8DP2", "1xTP4"), "")):
+        (leaf / "matrix.yaml").write_text(changed)
+        done = run(leaf)
+        assert done.exit_code
+        assert message in done.stderr
+        assert names(leaf) == ["matrix.yaml"]
+
+
+def test_what_a_leaf_holds_of_exports_is_compared(leaf: Path) -> None:
+    plans = plan_matrix((leaf / "matrix.yaml").read_bytes(), "matrix.yaml")
+    assert stale_exports(leaf, plans) == []
+    run(leaf, "--point", plans[0].recipe.point)
+    run(leaf, "--format", "commands")
+    ((form, differences),) = stale_exports(leaf, plans)
+    assert (form, differences.missing) == ("srt-slurm", (f"srt-slurm/{plans[1].recipe.point}.yaml",))
+    run(leaf)
+    assert stale_exports(leaf, plans) == []
+    ((form, differences),) = stale_exports(leaf, plans[:1])[:1]
+    assert differences.orphaned == (f"srt-slurm/{plans[1].recipe.point}.yaml",)
+    assert stale_exports(leaf, plans[:1], only_point=True) == []
+
+
+def test_a_folder_that_is_something_else_is_refused(leaf: Path, tmp_path: Path) -> None:
+    (leaf / "srt-slurm").write_text("a file")
+    assert run(leaf).exit_code == 2
+    (leaf / "srt-slurm").unlink()
+    (tmp_path / "elsewhere").mkdir()
+    (leaf / "srt-slurm").symlink_to(tmp_path / "elsewhere")
+    assert run(leaf).exit_code == 2
+    assert names(tmp_path / "elsewhere") == []
