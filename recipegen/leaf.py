@@ -54,10 +54,13 @@ def find_matrices(path: Path) -> list[Path]:
 
 
 def _matrices_below(folder: Path) -> Iterator[Path]:
-    """Matrix files of a tree. A folder that cannot be looked into counts as if one lay in it: reading that tells why."""
+    """Matrix files of a tree, links that lead nowhere among them: reading tells what is wrong.
+
+    A folder that cannot be looked into counts as if one lay in it.
+    """
     closed: list[Path] = []
     for root, _, names in os.walk(folder, onerror=lambda error: closed.append(Path(os.fsdecode(error.filename)))):
-        if MATRIX in names and (Path(root) / MATRIX).is_file():
+        if MATRIX in names:
             yield Path(root) / MATRIX
     yield from (path / MATRIX for path in closed)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from recipegen.cli.table import say
 from recipegen.errors import InputError
 
 
@@ -32,9 +33,9 @@ def extract(source: Path, vllm_version: str, out: Path | None) -> None:
         click.echo(text, nl=False)
     else:
         _write(out, text)
-    click.echo(f"{table.program} {table.version}: {len(table.flags)} flags", err=True)
+    say(f"{table.program} {table.version}: {len(table.flags)} flags", err=True)
     for warning in filter(None, (few_flags(table), _unread(out))):
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
 
 
 def _write(out: Path, text: str) -> None:
@@ -44,7 +45,7 @@ def _write(out: Path, text: str) -> None:
         replace_file(out, text.encode(), mode=0o644)
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {reason(error)}") from error
-    click.echo(f"written: {out}")
+    say(f"written: {out}")
 
 
 def _unread(out: Path | None) -> str:

@@ -9,7 +9,7 @@ import click
 from recipegen.cli.findings import show_findings
 from recipegen.cli.index_file import IndexFile, index_file, way_to
 from recipegen.cli.matrices import check_path
-from recipegen.cli.table import printable
+from recipegen.cli.table import printable, say
 from recipegen.errors import DifferencesFound
 
 
@@ -50,6 +50,6 @@ def _print_text(rows: list[tuple[str, ...]]) -> None:
 
 def _compare(index: IndexFile, path: Path) -> None:
     if not index.is_fresh:
-        click.echo(f"{'missing' if index.present is None else 'stale'}: {index.target}")
+        say(f"{'missing' if index.present is None else 'stale'}: {index.target}")
         raise DifferencesFound("the index is not what the matrices say", hint=f"recipegen index {path}")
-    click.echo(f"{index.target}: up to date", err=True)
+    say(f"{index.target}: up to date", err=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from recipegen.cli.table import say
 from recipegen.errors import InputError
 from recipegen.files import read_regular, reason, replace_file
 
@@ -36,13 +35,13 @@ class IndexFile:
         if self.present is not None and not is_index(self.present):
             raise InputError(f"{self.target}: not an index that recipegen wrote; it stays as it is", hint="another file by --out, or remove it")
         if self.is_fresh:
-            click.echo(f"{self.target}: up to date", err=True)
+            say(f"{self.target}: up to date", err=True)
             return
         try:
             replace_file(self.target, self.wanted, mode=0o644)
         except OSError as error:
             raise InputError(f"{self.target}: cannot be written: {reason(error)}") from error
-        click.echo(f"{'written' if self.present is None else 'updated'}: {self.target}")
+        say(f"{'written' if self.present is None else 'updated'}: {self.target}")
 
 
 def index_file(target: Path, checked: Sequence[tuple[Path, Checked]]) -> IndexFile:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recipegen.cli.table import printable
+from recipegen.cli.table import printable, say
 from recipegen.errors import InputError, Problem, Source
 from recipegen.files import read_regular, reason, replace_file
 
@@ -84,7 +84,7 @@ def add(
     data = format_model(spec, reading.notes)
     _check(spec, data)
     for note in reading.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     if out == _STDOUT:
         click.echo(data.decode(), nl=False)
     else:
@@ -155,4 +155,4 @@ def _write(path: Path, data: bytes, *, force: bool) -> None:
         replace_file(path, data, mode=0o644)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {reason(error)}", hint="--out chooses another place, `--out -` prints") from None
-    click.echo(f"written: {path}")
+    say(f"written: {path}")

@@ -13,6 +13,7 @@ from recipegen.cli.export import stale_exports, write_exports
 from recipegen.cli.findings import refuse_errors
 from recipegen.cli.index_file import committed_index
 from recipegen.cli.matrices import check_path
+from recipegen.cli.table import say
 from recipegen.errors import DifferencesFound, InputError
 from recipegen.launch import LaunchPlan
 from recipegen.leaf import Differences, compare, leaf_files, remove, write
@@ -52,7 +53,7 @@ def _exports_are_stale(leaf: Path, plans: Sequence[LaunchPlan], point: str | Non
     for form, differences in stale:
         if check:
             for what, name in differences.lines():
-                click.echo(f"{what}: {leaf / name}")
+                say(f"{what}: {leaf / name}")
         else:
             write_exports(leaf, plans, form, differences)
     return bool(stale)
@@ -64,7 +65,7 @@ def _index_is_stale(path: Path, checked: Sequence[tuple[Path, Checked]], *, chec
     if index is None or index.is_fresh:
         return False
     if check:
-        click.echo(f"stale: {index.target}")
+        say(f"stale: {index.target}")
     else:
         index.write()
     return True
@@ -94,12 +95,12 @@ def _report(leaf: Path, differences: Differences, *, check: bool, clean: bool, c
     verbs = {"stale": "updated", "missing": "written", "orphaned": "removed" if clean else "orphaned"}
     if check:
         for what, name in differences.lines():
-            click.echo(f"{what}: {leaf / name}")
+            say(f"{what}: {leaf / name}")
     else:
         folders = Counter((verbs[what], (leaf / name).parent) for what, name in differences.lines())
         for (verb, folder), files in folders.items():
-            click.echo(f"{verb}: {folder} ({files} {'file' if files == 1 else 'files'})")
+            say(f"{verb}: {folder} ({files} {'file' if files == 1 else 'files'})")
     if differences.orphaned and not (clean or check):
         click.echo("hint: --clean removes what is orphaned", err=True)
     if not differences:
-        click.echo(f"{leaf}: {count} {'bundle is' if count == 1 else 'bundles are'} up to date", err=True)
+        say(f"{leaf}: {count} {'bundle is' if count == 1 else 'bundles are'} up to date", err=True)

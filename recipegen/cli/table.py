@@ -17,6 +17,11 @@ def printable(text: str, *, keep: str = "") -> str:
     return _UNPRINTABLE.sub(lambda found: found[0] if found[0] in keep else _REPLACED.get(found[0], "\N{REPLACEMENT CHARACTER}"), text)
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line that holds names from outside, which must not begin a line of their own: a CI runner would obey it."""
+    click.echo(printable(text), err=err)
+
+
 def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a head line and rows, every column but the last as wide as its widest cell; colours take no room."""
     print_sections(heads, [("", rows)])

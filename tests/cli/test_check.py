@@ -159,9 +159,14 @@ def test_a_hostile_name_begins_no_line(tmp_path: Path) -> None:
     folder = tmp_path / "a\n::error::pwn"
     folder.mkdir()
     (folder / "matrix.yaml").write_text(BAD)
-    for args in (("check", folder), ("check", folder, "--format", "github"), ("check", folder, "--point", "x"), ("check", folder / "none")):
+    checks = (("check", folder), ("check", folder, "--format", "github"), ("check", folder, "--point", "x"), ("check", folder / "none"))
+    for args in (*checks, ("render", folder), ("plan", folder)):
         done = run(*args)
         assert done.exit_code
+        assert not [line for line in (done.stdout + done.stderr).splitlines() if line.lstrip().startswith("::error::pwn")]
+    (folder / "matrix.yaml").write_text(GOOD)
+    for args in (("render", "--check", folder), ("render", folder), ("render", folder), ("export", folder), ("index", folder)):
+        done = run(*args)
         assert not [line for line in (done.stdout + done.stderr).splitlines() if line.lstrip().startswith("::error::pwn")]
 
 
@@ -181,3 +186,13 @@ def test_an_empty_option_is_not_an_absent_one() -> None:
     assert run("check", LEAF, "--point", "").exit_code == 2
     assert run("check", LEAF, "--cluster", "").exit_code == 2
     assert run("check", LEAF, "--explain", "all").exit_code == 2
+
+
+@pytest.mark.parametrize("target", ["nowhere", "matrix.yaml"])
+def test_a_link_that_leads_nowhere_is_not_passed_over(tmp_path: Path, target: str) -> None:
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "matrix.yaml").write_text(GOOD)
+    (tmp_path / "matrix.yaml").symlink_to(target)
+    done = run("check", tmp_path)
+    assert done.exit_code == 2
+    assert "[argument]" in done.stdout
