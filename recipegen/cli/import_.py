@@ -3,84 +3,107 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from recipegen.cli.table import printable
-from recipegen.errors import ChecksFailed, InputError
+from recipegen.errors import ChecksFailed, InputError, Problem, Source
 from recipegen.files import read_regular, reason, replace_file
 
 if TYPE_CHECKING:
-    from recipegen.srtslurm.run import Import, RecipeFile
+    from recipegen.srtslurm.report import FileReport
+    from recipegen.srtslurm.run import RecipeFile
 
 ENDINGS = (".yaml", ".yml")
 
 
 @click.command(name="import", short_help="Make matrices of srt-slurm recipes.")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Write the matrices below this folder.")
+@click.option("--out", required=True, metavar="DIR", help="Write the matrices below this folder.")
 @click.option("--force", is_flag=True, help="Write over matrices that are there.")
 @click.option("--format", "output", default="text", type=click.Choice(["text", "json"]), help="The report, for people or programs.")
-def command(paths: tuple[Path, ...], out: Path, force: bool, output: str) -> None:
+def command(paths: tuple[Path, ...], out: str, force: bool, output: str) -> None:
     """Read srt-slurm recipes (PATHS: files, or folders of them), v1 or `schema: 2`, and write matrices for check, plan and render.
 
-    Exit 0 all imported, 1 some refused, 2 none imported or a matrix in the way.
+    Exit 0 all imported, 1 some refused, 2 none imported, a matrix in the way, or one that could not be written.
     """
+    from recipegen.srtslurm.report import unwritten
     from recipegen.srtslurm.run import import_files
 
+    if not out:
+        raise InputError("--out is empty; expected a folder")
     found = import_files(_read_all(paths))
-    _refuse_overwriting(out, found.matrices, force=force)
-    _write_all(out, found.matrices)
-    _print(found, output)
-    refused = sum(not report.matrices for report in found.reports)
-    if refused == len(found.reports):
+    _refuse_overwriting(Path(out), found.matrices, force=force)
+    lost = _write_all(Path(out), found.matrices, force=force)
+    reports = [unwritten(report, lost) for report in found.reports]
+    _print(reports, output)
+    _judge(reports, lost, len(found.matrices))
+
+
+def _judge(reports: Sequence[FileReport], lost: Mapping[str, Problem], matrices: int) -> None:
+    """End with an error where something was refused."""
+    if lost:
+        message = f"{len(lost)} of {matrices} matrices could not be written: {next(iter(lost.values()))}"
+        raise InputError(message, hint="the report says which; the others are written")
+    from recipegen.srtslurm.report import counts
+
+    jobs = counts(reports)
+    refused, files = jobs["refused_jobs"], sum(bool(report.refused) for report in reports)
+    if not jobs["points"]:
         raise InputError("nothing was imported", hint="the report says why, file by file")
     if refused:
-        raise ChecksFailed(f"{refused} of {len(found.reports)} files were refused", hint="the report says why; the others are imported")
+        message = f"{refused} of {jobs['jobs']} jobs were refused, in {files} of {len(reports)} files"
+        raise ChecksFailed(message, hint="the report says why; the others are imported")
 
 
 def _read_all(paths: Sequence[Path]) -> list[RecipeFile]:
-    from recipegen.srtslurm.run import RecipeFile
-
     files: dict[Path, RecipeFile] = {}
     for path in paths:
-        for file, folder in _files_of(path):
-            if file not in files:
-                files[file] = RecipeFile(file=str(file), folder=folder, data=_read(file))
+        if path.is_dir():
+            found = _below(path)
+        elif os.path.lexists(path) or "\0" in str(path):
+            found = [_read(path, "")]
+        else:
+            raise InputError(f"{path}: no such file or directory")
+        for file in found:
+            files.setdefault(Path(file.file), file)
     return list(files.values())
 
 
-def _files_of(path: Path) -> Iterator[tuple[Path, str]]:
-    """The recipe files that an argument means, and the folder below the output in which each belongs."""
-    if not path.is_dir():
-        yield path, ""
-        return
-    names = sorted(name for name in _below(path) if name.endswith(ENDINGS))
-    if not names:
-        raise InputError(f"{path}: no recipe (*.yaml) in it or below it")
-    for name in names:
-        folder = Path(name).parent.as_posix()
-        yield path / name, "" if folder == "." else folder
+def _below(root: Path) -> list[RecipeFile]:
+    """The recipe files of a folder, each with the folder below the output in which its matrix belongs."""
+    from recipegen.srtslurm.run import RecipeFile
+
+    closed: list[RecipeFile] = []
+
+    def refuse(error: OSError) -> None:
+        if error.filename == str(root):
+            raise InputError(f"{root}: {reason(error)}") from error
+        closed.append(RecipeFile(file=str(error.filename), folder="", unreadable=reason(error)))
+
+    names = sorted(
+        os.path.relpath(os.path.join(folder, name), root)
+        for folder, _, inside in os.walk(root, onerror=refuse)
+        for name in inside
+        if name.endswith(ENDINGS)
+    )
+    if not names and not closed:
+        raise InputError(f"{root}: no recipe (*.yaml) in it or below it")
+    return [_read(root / name, "" if (folder := Path(name).parent.as_posix()) == "." else folder) for name in names] + closed
 
 
-def _below(root: Path) -> Iterator[str]:
-    def closed(error: OSError) -> None:
-        raise InputError(f"{error.filename}: {reason(error)}") from error
-
-    for folder, _, names in os.walk(root, onerror=closed):
-        yield from (os.path.relpath(os.path.join(folder, name), root) for name in names)
-
-
-def _read(path: Path) -> bytes:
+def _read(path: Path, folder: str) -> RecipeFile:
+    """A file's bytes, or why they cannot be read: one bad file stops no other."""
+    from recipegen.srtslurm.run import RecipeFile
     from recipegen.yamlsource import MAX_BYTES
 
     try:
-        return read_regular(str(path), most=MAX_BYTES + 1)
+        return RecipeFile(file=str(path), folder=folder, data=read_regular(str(path), most=MAX_BYTES + 1))
     except OSError as error:
-        raise InputError(f"{path}: {reason(error)}") from error
+        return RecipeFile(file=str(path), folder=folder, unreadable=reason(error))
     except ValueError as error:  # a NUL in a path
         raise InputError(f"{str(path)!r}: {error}") from error
 
@@ -92,21 +115,38 @@ def _refuse_overwriting(out: Path, names: Iterable[str], *, force: bool) -> None
         raise InputError(f"{there[0]}{more}: already there; nothing was written", hint="--force writes over matrices, or choose another --out")
 
 
-def _write_all(out: Path, matrices: Mapping[str, bytes]) -> None:
+def _write_all(out: Path, matrices: Mapping[str, bytes], *, force: bool) -> dict[str, Problem]:
+    """Write what can be written; return why the others could not."""
+    lost: dict[str, Problem] = {}
     for name, data in matrices.items():
         path = out / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, data, mode=0o644)
+            if force:
+                replace_file(path, data, mode=0o644)
+            else:
+                _create(path, data)
         except OSError as error:
-            raise InputError(f"{path}: cannot be written: {reason(error)}") from error
+            lost[name] = Problem(Source(str(path)), f"cannot be written: {reason(error)}", rule="srt-write")
+    return lost
 
 
-def _print(found: Import, output: str) -> None:
+def _create(path: Path, data: bytes) -> None:
+    """Write a file that must not be there: of two imports into one folder, one has the name."""
+    file = path.open("xb")
+    try:
+        with file:
+            file.write(data)
+    except BaseException:  # half a matrix is none
+        path.unlink()
+        raise
+
+
+def _print(reports: Sequence[FileReport], output: str) -> None:
     from recipegen.srtslurm.report import report_json, report_text
 
     if output == "json":
-        click.echo(report_json(found.reports), nl=False)
+        click.echo(report_json(reports), nl=False)
         return
-    for line in report_text(found.reports):
+    for line in report_text(reports):
         click.echo(printable(line))

@@ -35,10 +35,24 @@ def command(path: Path, assignments: tuple[str, ...], add: bool, force: bool, dr
     KEY is points[3].sized_for, points[POINT].mtp, common.args.max-num-seqs, or common.args["a.b"] for a key with dots. VALUE is typed
     as YAML: 2048, true, null, text, "1", [1, 2], {a: 1}.
     """
+    from recipegen.cli.matrix_lock import locked
+
+    matrix = _one_matrix(path)
+    if dry_run:
+        _print_difference(matrix, *_edited(matrix, assignments, add=add, force=force))
+        return
+    target = Path(os.path.realpath(matrix))  # what a link leads to, not the link
+    with locked(target):
+        text, edited = _edited(matrix, assignments, add=add, force=force)
+        write(matrix, target, text, edited)
+    _print_changes(matrix, text, edited)
+
+
+def _edited(matrix: Path, assignments: tuple[str, ...], *, add: bool, force: bool) -> tuple[bytes, Edited]:
+    """The bytes that the matrix has, and those it is to have. InputError for what is not to be written."""
     from recipegen.pipeline import check_matrix
     from recipegen.review.edit import set_values
 
-    matrix = _one_matrix(path)
     text = read_matrix(matrix)
     edited = set_values(text, str(matrix), assignments, add=add)
     news = _news(check_matrix(text, str(matrix)), check_matrix(edited.text, str(matrix)))
@@ -46,10 +60,7 @@ def command(path: Path, assignments: tuple[str, ...], add: bool, force: bool, dr
     if (refusal := refusal_of([news], "nothing was written")) and not (force and news.usable):
         refusal.hint = "--force writes it all the same" if news.usable else refusal.hint
         raise refusal
-    if dry_run:
-        _print_difference(matrix, text, edited.text)
-    else:
-        _write(matrix, text, edited)
+    return text, edited
 
 
 def _one_matrix(path: Path) -> Path:
@@ -72,21 +83,28 @@ def _news(before: Checked, after: Checked) -> Checked:
     return replace(after, findings=tuple(new))
 
 
-def _print_difference(matrix: Path, old: bytes, new: bytes) -> None:
-    before, after = (data.decode().splitlines(keepends=True) for data in (old, new))
+def _print_difference(matrix: Path, old: bytes, edited: Edited) -> None:
+    before, after = (data.decode().splitlines(keepends=True) for data in (old, edited.text))
     for line in difflib.unified_diff(before, after, str(matrix), str(matrix)):
         click.echo(printable(line.rstrip("\r\n")))
 
 
-def _write(matrix: Path, old: bytes, edited: Edited) -> None:
+def write(matrix: Path, target: Path, old: bytes, edited: Edited) -> None:
+    """Replace the file, unless it is no longer what was edited: an editor may have saved it meanwhile."""
     from recipegen.files import reason, replace_file
 
+    if edited.text == old:
+        return
     try:
-        target = Path(os.path.realpath(matrix))  # what a link leads to, not the link
-        if edited.text != old:
-            replace_file(target, edited.text, mode=stat.S_IMODE(target.stat().st_mode))
+        mode = stat.S_IMODE(target.stat().st_mode)
+        if read_matrix(target) != old:
+            raise InputError(f"{matrix}: the file has changed meanwhile; nothing was written", hint="try again")
+        replace_file(target, edited.text, mode=mode)
     except OSError as error:
         raise InputError(f"{matrix}: cannot be written: {reason(error)}") from error
+
+
+def _print_changes(matrix: Path, old: bytes, edited: Edited) -> None:
     for change in edited.changes:
         before = "not there" if change.before is None else change.before or "nothing"
         click.echo(printable(f"{change.source}: {change.path}: {before} -> {change.after}"))

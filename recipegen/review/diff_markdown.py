@@ -13,30 +13,37 @@ from recipegen.review.diff_text import finding_words, headline, title
 MARKER = "<!-- recipegen diff -->"
 """The first line: by it, CI finds its own comment again and updates it."""
 
-MOST_CHARACTERS = 60_000
-"""GitHub takes 65536 characters in a comment."""
+MOST_BYTES = 50_000
+"""All lines in UTF-8 are no longer. GitHub takes 65536 characters in a comment; CI may put words of its own around them."""
+_LAST_LINE = 200
 _LONGEST = 300
 _MOST_ROWS = 6
-_PLAIN = re.compile(r"[^`|\x00-\x1f]+")
+_PLAIN = re.compile(r"[^`|\x00-\x1f\x7f]+")
 
 
 def markdown_lines(diff: Diff) -> Iterator[str]:
-    """Lines of the comment, no longer in all than one may be: matrices that do not fit are told by their headline, or counted.
+    """Lines of the comment, no longer in all than one may be: matrices that do not fit are told by their headline, or counted in the last line.
 
     Everything that a file says stands in code, where neither Markdown nor HTML nor @mentions work.
     """
-    yield MARKER
-    yield f"### recipegen diff: {headline(diff)}"
-    yield ""
-    yield f"{code(diff.old)} to {code(diff.new)}"
-    left = MOST_CHARACTERS
-    for index, matrix in enumerate(diff.matrices):
-        block = next((lines for lines in (list(_matrix(matrix, diff)), ["", _head(matrix)]) if _size(lines) <= left), None)
+    head = (MARKER, f"### recipegen diff: {headline(diff)}", "", f"{code(diff.old)} to {code(diff.new)}")
+    yield from head
+    left, shortened, told = MOST_BYTES - _size(head) - _LAST_LINE, 0, 0
+    for matrix in diff.matrices:
+        whole, brief = list(_matrix(matrix, diff)), ["", _head(matrix)]
+        block = next((lines for lines in (whole, brief) if _size(lines) <= left), None)
         if block is None:
-            yield from ("", f"{len(diff.matrices) - index} more matrices differ: `recipegen diff` tells them all.")
-            return
-        left -= _size(block)
+            break
+        told, shortened, left = told + 1, shortened + (block is brief), left - _size(block)
         yield from block
+    if shortened or told < len(diff.matrices):
+        yield from ("", _left_out(shortened, len(diff.matrices) - told))
+
+
+def _left_out(shortened: int, untold: int) -> str:
+    what = [f"the details of {shortened} of these matrices"] if shortened else []
+    what += [f"{untold} more matrices that differ"] if untold else []
+    return f"Too long for a comment, and left out: {' and '.join(what)}. `recipegen diff` with `--format text` prints all of it."
 
 
 def code(text: str, *, in_html: bool = False) -> str:
@@ -55,7 +62,8 @@ def _entity(char: str) -> str:
 
 
 def _size(lines: Sequence[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
+    """How many bytes lines take at most; a character that is made printable takes no more than its escape."""
+    return sum(len(line.encode("ascii", "backslashreplace")) + 1 for line in lines)
 
 
 def _head(matrix: MatrixChange) -> str:

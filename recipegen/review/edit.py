@@ -106,10 +106,10 @@ class _Sheet:
             elif isinstance(step, str) and isinstance(data, dict) and depth == len(path) - 1:
                 return data, False
             else:
-                raise self._missing(path[: depth + 1], data)
+                raise self._missing(path[: depth + 1], data, path[depth + 1 :])
         return data, True
 
-    def _missing(self, path: Path, data: Any) -> InputError:  # noqa: ANN401 - whatever YAML holds
+    def _missing(self, path: Path, data: Any, below: Path = ()) -> InputError:  # noqa: ANN401 - whatever YAML holds
         *parent, step = path
         where = dotted(parent) or "the file"
         if isinstance(step, int):
@@ -121,7 +121,9 @@ class _Sheet:
             return self._problem(parent, f"{where} is {what}: it has no key '{step}'", hint)
         longer = [key for key in data if key.startswith(f"{step}.")]
         hint = f"a key with dots is written {dotted((*parent, longer[0]))}" if longer else near_match(step, data)
-        return self._problem(parent, f"{where} has no key '{step}'", f"{hint} {_ADD}".strip())
+        held = "[...]" if below and isinstance(below[0], int) else f"{{{below[0]}: ...}}" if below else ""
+        added = f"--add adds the last key of a path only: {dotted((*parent, step))}={held} --add" if below else _ADD
+        return self._problem(parent, f"{where} has no key '{step}'", f"{hint} {added}".strip())
 
     def _problem(self, path: Sequence[str | int], message: str, hint: str = "") -> InputError:
         return InputError([Problem(self.document.source(*path), message, hint)])

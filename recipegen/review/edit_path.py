@@ -13,6 +13,7 @@ Path = tuple[str | int, ...]
 
 _BARE = re.compile(r"[^\s.\[\]='\"]+")
 _BRACKET = re.compile(r"""\[(?:(?P<index>-?[0-9]+)|(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|(?P<name>[^\]'"\s]+))\]""")
+_MOST_DIGITS = 18
 _FORM = 'expected keys and [indices] such as points[3].sized_for=2048; a key with dots stands in brackets and quotes: args["a.b"]=1'
 
 
@@ -70,12 +71,23 @@ def parse_assignment(text: str) -> Assignment:
 
 def _bracketed(found: re.Match[str], text: str, before: Sequence[object]) -> str | int | PointName:
     if found["index"] is not None:
-        return int(found["index"])
+        return _index(found, text)
     if found["name"] is not None:
         if before != ["points"]:
             raise InputError(f"'{text}': [{found['name']}] is no index, and only points have names", hint=_FORM)
         return PointName(found["name"])
-    quoted: str = found["quoted"]
+    name = _unquoted(found["quoted"], text)
+    return PointName(name) if before == ["points"] else name
+
+
+def _index(found: re.Match[str], text: str) -> int:
+    digits: str = found["index"]
+    if len(digits) > _MOST_DIGITS:
+        raise InputError(f"{text[: found.start()]}: there is no [{digits[:_MOST_DIGITS]}...]", hint="entries are counted from 0")
+    return int(digits)
+
+
+def _unquoted(quoted: str, text: str) -> str:
     if quoted[0] == "'":
         return quoted[1:-1].replace("''", "'")
     try:

@@ -52,12 +52,21 @@ class Repository:
         return cls(folder, seen.environ, path="" if within == os.curdir else within, top=top)
 
     def resolve(self, revision: str) -> str:
-        """Return the object id that a revision names; InputError with a near match, or what else may help."""
+        """Return the id of the commit that a revision names; InputError with a near match, or what else may help."""
         if not revision.startswith("-") and "\0" not in revision:
             done = self._start("rev-parse", "--verify", "--quiet", revision)
             if done.returncode == 0:
-                return done.stdout.decode().strip()
+                return self._commit(revision, done.stdout.decode().strip())
         raise InputError(f"{revision}: neither a revision of {self.folder} nor a folder", hint=self._hint(revision))
+
+    def _commit(self, revision: str, oid: str) -> str:
+        done = self._start("rev-parse", "--verify", "--quiet", f"{oid}^{{commit}}")
+        if done.returncode == 0:
+            return done.stdout.decode().strip()
+        kind = self._run("cat-file", "-t", oid).decode().strip()
+        before, colon, _ = revision.partition(":")
+        hint = f"PATH says what is compared in it: {before}" if colon and before else "`git log --oneline --all` lists commits"
+        raise InputError(f"{revision}: a {kind}; a commit is expected", hint=hint)
 
     def knows(self, revision: str) -> bool:
         """Whether the repository has a revision of this name."""
@@ -99,6 +108,9 @@ class Repository:
         return ("--", f":(top,literal){self.path}") if self.path else ("--", ":(top)")
 
     def _hint(self, revision: str) -> str:
+        whole = next((name for name in (f"refs/heads/{revision}", f"refs/tags/{revision}") if revision.startswith("-") and self.knows(name)), "")
+        if whole:
+            return f"{whole} is what has this name: with the '-' alone git takes it for an option"
         if ".." in revision:
             return "one revision, not a range: --from and --to take one each"
         if revision == "HEAD":

@@ -81,6 +81,14 @@ class _Writer(GenerateJsonSchema):
     def any_schema(self, schema: core_schema.AnySchema) -> JsonSchemaValue:  # noqa: ARG002 - pydantic's signature
         return dict(FLAG_VALUE)
 
+    def json_or_python_schema(self, schema: core_schema.JsonOrPythonSchema) -> JsonSchemaValue:
+        """Of pydantic's JsonValue, which is anything to itself, what it takes: it may hold what no flag can."""
+        if schema["json_schema"]["type"] != "any":
+            return super().json_or_python_schema(schema)
+        itself = self.generate_inner(core_schema.definition_reference_schema(schema["ref"]))
+        inner = [{"type": "array", "items": itself}, {"type": "object", "additionalProperties": itself}]
+        return {"anyOf": [{"type": ["string", "number", "boolean", "null"]}, *inner]}
+
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         keys = self.generate_inner(schema["keys_schema"]) if "keys_schema" in schema else {}
         values = self.generate_inner(schema["values_schema"]) if "values_schema" in schema else {}

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from recipegen.review.diff_markdown import MOST_BYTES
 from tests.support import MINIMAL, ROOT, matrix_of
 
 POINT = '{prefill: 1xTP8, decode: 1xTP8, concurrency: [4], sized_for: 8, time_limit: "1:00:00"}'
@@ -106,6 +107,9 @@ def test_the_hooks_see_the_files_that_concern_them(scratch: Scratch) -> None:
     bundle, checked = re.compile(HOOKS["recipegen-render-check"]["files"]), re.compile(HOOKS["recipegen-check"]["files"])
     assert [name for name in tracked if not bundle.search(name)] == []
     assert [name for name in tracked if checked.search(name)] == ["recipes/small/matrix.yaml"]
+    assert bundle.search("recipes/README.md")
+    assert bundle.search("serving/recipes/README.md")
+    assert not bundle.search("README.md")
     assert not bundle.search("docs/plan.json.md")
     assert not bundle.search("src/lib/other.py")
 
@@ -214,14 +218,32 @@ def test_the_workflow_of_a_bad_change(scratch: Scratch, tmp_path: Path) -> None:
     assert "fp9" in workflow.comment
 
 
-def test_a_comment_that_is_too_long_is_cut(scratch: Scratch, tmp_path: Path) -> None:
+def test_a_comment_is_never_cut(scratch: Scratch, tmp_path: Path) -> None:
+    for number in range(40):
+        copy = scratch.folder / f"recipes/r{number}/matrix.yaml"
+        copy.parent.mkdir()
+        settings = ", ".join(f"{name}{i}: é{'é|' * 60}" for i, name in enumerate(["VLLM_NOTE"] * 10))
+        copy.write_text(scratch.matrix.read_text().replace("name: tiny", f"name: tiny-{number}").replace("env: {", f"env: {{{settings}, "))
+    base = scratch.commit()
+    for number in range(40):
+        copy = scratch.folder / f"recipes/r{number}/matrix.yaml"
+        copy.write_text(copy.read_text().replace("é|", "ü|"))
+    scratch.commit()
     workflow = Workflow(scratch, tmp_path)
-    (scratch.folder / "recipegen-diff.md").write_text("é" * 40_000)
-    (step,) = [step for step in workflow.steps() if step["name"].startswith("Comment")]
-    env = {name: workflow.fill(value) for name, value in step["env"].items()}
-    scratch.run(workflow.fill(step["run"]), workflow.env | env)
-    assert len(workflow.comment.encode()) < 65_536
-    assert workflow.comment.endswith("é\n\nCut here: the whole is in the summary of the run.\n")
+    workflow.filled["github.event.pull_request.base.sha"] = base
+    for step in workflow.steps():
+        if step["name"].startswith(("What", "Comment")):
+            env = {name: workflow.fill(value) for name, value in step["env"].items()}
+            scratch.run(workflow.fill(step["run"]), workflow.env | env)
+    assert 20_000 < len(workflow.comment.encode()) <= MOST_BYTES
+    assert workflow.comment == (scratch.folder / "recipegen-diff.md").read_text()
+    assert workflow.comment.count("<details") == workflow.comment.count("</details>")
+    assert "Too long for a comment, and left out: " in workflow.comment.splitlines()[-1]
+
+
+def test_no_ci_file_cuts_a_comment() -> None:
+    for path in (ROOT / "docs/ci").iterdir():
+        assert not re.search(r"head -c|\[:[0-9_]+\]", path.read_text()), path
 
 
 def test_only_pull_requests_of_the_repository_are_commented() -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from recipegen.cli import main
+from recipegen.cli.matrix_lock import locked
+from recipegen.cli.set import write
+from recipegen.errors import InputError
+from recipegen.review.edit import Edited
 from tests.support import matrix_of
 
 POINT = '{prefill: 1xTP8, decode: 1xTP8, concurrency: [4], time_limit: "1:00:00"}'
@@ -113,3 +119,51 @@ def test_values_are_set_in_one_matrix(matrix: Path, tmp_path: Path) -> None:
     done = run(tmp_path, "name=x")
     assert done.exit_code == 2
     assert "2 matrices" in done.stderr
+
+
+ORDERS = ("workload.isl=4096", "workload.osl=512", "points[0].concurrency=[8]", "runtime.dynamo.version=1.2.2", "name=other")
+
+
+def test_several_at_once_lose_nothing(matrix: Path) -> None:
+    command = [sys.executable, "-m", "recipegen", "set", str(matrix)]
+    running = [subprocess.Popen([*command, order], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for order in ORDERS]
+    assert [(process.communicate(timeout=100)[1], process.returncode)[1] for process in running] == [0] * len(ORDERS)
+    expected = GOOD.replace("isl: 8192", "isl: 4096").replace("osl: 1024", "osl: 512").replace("[4]", "[8]").replace("1.2.1", "1.2.2")
+    assert matrix.read_text() == expected.replace("name: tiny", "name: other")
+    assert list(matrix.parent.iterdir()) == [matrix]
+
+
+def test_a_file_that_an_editor_saves_meanwhile_is_not_overwritten(matrix: Path) -> None:
+    mine = matrix.read_bytes()
+    matrix.write_text(GOOD.replace("measured", "saved"))
+    with pytest.raises(InputError, match="the file has changed meanwhile; nothing was written") as raised:
+        write(matrix, matrix, mine, Edited(mine.replace(b"8192", b"4096"), ()))
+    assert raised.value.hint == "try again"
+    assert matrix.read_text() == GOOD.replace("measured", "saved")
+    assert list(matrix.parent.iterdir()) == [matrix]
+
+
+def test_a_lock_that_another_keeps_ends_the_wait(matrix: Path) -> None:
+    with (
+        locked(matrix),
+        pytest.raises(InputError, match="another process is setting values in it"),
+        locked(matrix, wait_s=0.1),
+    ):
+        raise AssertionError("both have the lock")
+    with locked(matrix, wait_s=0.0), locked(matrix.parent / "none", wait_s=0.0):
+        pass
+    assert list(matrix.parent.iterdir()) == [matrix]
+
+
+def test_the_lock_follows_a_file_that_was_replaced(matrix: Path) -> None:
+    with locked(matrix):
+        (matrix.parent / "new").write_text(GOOD)
+        (matrix.parent / "new").replace(matrix)
+        with locked(matrix, wait_s=0.0):
+            pass
+
+
+def test_an_endless_index_is_no_entry(matrix: Path) -> None:
+    done = run(matrix, f"points[{'9' * 5000}].mtp=1")
+    assert (done.exit_code, "there is no [999" in done.stderr) == (2, True)
+    assert done.exception is None or isinstance(done.exception, SystemExit)

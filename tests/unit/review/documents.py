@@ -24,13 +24,14 @@ ANY = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
 )
+REFERRED: dict[int, tuple[dict[str, Any], dict[str, st.SearchStrategy[Any]]]] = {}
 BASIC = st.characters(codec="utf-8", max_codepoint=0x2FF)
 
 
 def documents(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Documents that a schema takes, for the part of JSON schema that ours use."""
     if "$ref" in schema:
-        return documents(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+        return referred(schema["$ref"].rpartition("/")[2], root)
     if "anyOf" in schema:
         shared = {key: value for key, value in schema.items() if key in {"type", "minimum", "maximum"}}
         return st.one_of([documents({**shared, **branch}, root) for branch in schema["anyOf"]])
@@ -40,6 +41,14 @@ def documents(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy
         return ANY
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     return st.one_of([MAKE[kind](schema, root) for kind in kinds])
+
+
+def referred(name: str, root: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Documents of a definition, which may refer to itself: one strategy for each, made when it is first drawn from."""
+    known = REFERRED.setdefault(id(root), (root, {}))[1]
+    if name not in known:
+        known[name] = st.deferred(lambda: documents(root["$defs"][name], root))
+    return known[name]
 
 
 def strings(schema: dict[str, Any], _root: dict[str, Any]) -> st.SearchStrategy[str]:

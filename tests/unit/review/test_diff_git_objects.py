@@ -136,6 +136,38 @@ def test_a_revision_that_there_is_not(repo: Path, revision: str, hint: str) -> N
     assert hint in raised.value.hint
 
 
+@pytest.mark.parametrize("place", ["heads", "tags"])
+def test_a_name_that_begins_like_an_option(repo: Path, place: str) -> None:
+    git(repo, "update-ref", f"refs/{place}/-dash", "HEAD")
+    repository = Repository.around(repo, QUIET)
+    with pytest.raises(InputError) as raised:
+        repository.resolve("-dash")
+    assert f"refs/{place}/-dash" in raised.value.hint
+    assert repository.resolve(f"refs/{place}/-dash") == repository.resolve("HEAD")
+
+
+@pytest.mark.parametrize(
+    ("revision", "message", "hint"),
+    [
+        ("HEAD:sub", "HEAD:sub: a tree; a commit is expected", "PATH says what is compared in it: HEAD"),
+        ("HEAD^{tree}", "HEAD^{tree}: a tree; a commit is expected", "git log"),
+        ("HEAD:sub/plain/matrix.yaml", "a blob; a commit is expected", "HEAD"),
+        (":sub/plain/matrix.yaml", "a blob; a commit is expected", "git log"),
+    ],
+)
+def test_what_is_no_commit_is_refused(repo: Path, revision: str, message: str, hint: str) -> None:
+    with pytest.raises(InputError) as raised:
+        Repository.around(repo, QUIET).resolve(revision)
+    assert message in str(raised.value)
+    assert hint in raised.value.hint
+
+
+def test_a_tag_with_words_is_the_commit_that_it_names(repo: Path) -> None:
+    git(repo, "tag", "-a", "-m", "words", "v1")
+    repository = Repository.around(repo, QUIET)
+    assert repository.resolve("v1") == repository.resolve("HEAD") == repository.resolve(":/one")
+
+
 def test_a_repository_without_commits_and_a_folder_without_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a git repository"):
         Repository.around(tmp_path, QUIET)

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from recipegen.review.diff_markdown import MARKER, MOST_CHARACTERS, code, markdown_lines
+from recipegen.cli.table import printable
+from recipegen.review.diff_markdown import MARKER, MOST_BYTES, code, markdown_lines
 from recipegen.review.diff_model import Change, Diff, Fact, MatrixChange, PointChange, Section
 
 
@@ -58,8 +59,17 @@ def test_a_long_value_is_cut() -> None:
 
 def test_what_does_not_fit_a_comment_is_counted() -> None:
     text = report(*(["z" * 290] * 30), matrices=40)
-    assert MOST_CHARACTERS / 2 < len(text) < 65_536
-    assert re.search(r"`m\d+.yaml`: 1 of 1 point changed\Z|\d+ more matrices differ", text)
+    assert MOST_BYTES / 2 < len(text.encode()) < MOST_BYTES
+    assert re.search(r"left out: the details of \d+ of these matrices and \d+ more matrices that differ\. `recipegen diff` with", text)
     many = report(matrices=4_000)
-    assert len(many) < 65_536
-    assert re.search(r"\n\d{3,} more matrices differ: `recipegen diff` tells them all\.\Z", many)
+    assert MOST_BYTES / 2 < len(many.encode()) < MOST_BYTES
+    assert re.search(r"left out: \d{3,} more matrices that differ\. `recipegen diff` with `--format text` prints all of it\.\Z", many)
+
+
+@pytest.mark.parametrize("value", ["\u00e9", "\u4e00", "\U0001f600", "|", "\x7f", "\u2028", "\udcff"])
+def test_the_bytes_of_everything_are_counted(value: str) -> None:
+    """As they are printed: what is made printable takes up to three bytes."""
+    for count in (1, 7, 40):
+        text = report(*([value * 290] * count), matrices=60)
+        assert len(printable(text, keep="\n").encode()) < MOST_BYTES
+        assert text.count("<details") == text.count("</details>")

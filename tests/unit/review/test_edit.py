@@ -47,6 +47,9 @@ def refusal(text: str, *assignments: str, add: bool = False) -> str:
         ("a[0][1]={b: [c]}", ("a", 0, 1), "{b: [c]}"),
         ("a=", ("a",), ""),
         ("a[-1]=1", ("a", -1), "1"),
+        ('points["1xtp8-1xtp8-cc4"].mtp=0', ("points", PointName("1xtp8-1xtp8-cc4"), "mtp"), "0"),
+        ("points['1xtp8-1xtp8-cc4'].mtp=0", ("points", PointName("1xtp8-1xtp8-cc4"), "mtp"), "0"),
+        ('a.points["b"]=0', ("a", "points", "b"), "0"),
     ],
 )
 def test_an_assignment_is_read(text: str, steps: tuple[object, ...], value: str) -> None:
@@ -144,7 +147,10 @@ def test_a_key_is_added_where_that_is_wanted(before: str, assignment: str, after
     [
         ("alpha: 1\n", "alpho=2", "m.yaml:1:1: the file has no key 'alpho'; did you mean 'alpha'? --add adds a key that is not there"),
         ("a: {x.y: 1}\n", "a.x.y=2", "m.yaml:1:4: a has no key 'x'; a key with dots is written a[\"x.y\"]"),
-        ("a: {b: 1}\n", "a.c.d=2", "m.yaml:1:4: a has no key 'c'"),
+        ("a: {b: 1}\n", "a.c.d=2", "m.yaml:1:4: a has no key 'c'; --add adds the last key of a path only: a.c={d: ...} --add"),
+        ("a: [1]\n", f"a[{'9' * 5000}].b=1", f"a: there is no [{'9' * 18}...]"),
+        ("a: [1]\n", f"a[-{'9' * 5000}]=1", "a: there is no [-9"),
+        ("a: [1]\n", f"a[0]={'9' * 5000}", "does not fit in 64 bits"),
         ("a: [1]\n", "a[1]=2", "m.yaml:1:4: a has 1 entries, counted from 0: there is no [1]"),
         ("a: [1]\n", "a[-1]=2", "there is no [-1]"),
         ("a: [1]\n", "a.b=2", "a is a list: it has no key 'b'"),
@@ -168,6 +174,14 @@ def test_a_key_is_added_where_that_is_wanted(before: str, assignment: str, after
 )
 def test_what_cannot_be_set_is_refused(text: str, assignment: str, words: str) -> None:
     assert words in refusal(text, assignment)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"), [("a.b.c=1", "a={b: ...} --add"), ("a[0].b=1", "has no key 'a'"), ("x.y.z=1", "x.y={z: ...} --add")]
+)
+def test_only_the_last_key_of_a_path_is_added(assignment: str, words: str) -> None:
+    assert words in refusal("x: {w: 1}\n", assignment, add=True)
+    assert "--add adds the last key of a path only" in refusal("x: {w: 1}\n", assignment, add=True)
 
 
 def test_what_is_behind_an_alias_gets_no_key() -> None:

@@ -110,9 +110,16 @@ def test_the_page_is_a_table_with_links_and_the_marker() -> None:
 @pytest.mark.parametrize(
     ("path", "link"),
     [
-        ("a b/matrix.yaml", "[a b](<a b/matrix.yaml>)"),
-        ("a|b/matrix.yaml", "[a\\|b](a\\|b/matrix.yaml)"),
-        ("[a]/matrix.yaml", "[\\[a\\]]([a]/matrix.yaml)"),
+        ("a b/matrix.yaml", "[a b](a%20b/matrix.yaml)"),
+        ("a|b/matrix.yaml", "[a\\|b](a%7Cb/matrix.yaml)"),
+        ("[a]/matrix.yaml", "[\\[a\\]](%5Ba%5D/matrix.yaml)"),
+        ("a\nb/matrix.yaml", "[a b](a%0Ab/matrix.yaml)"),
+        ("a)b(c/matrix.yaml", "[a)b(c](a%29b%28c/matrix.yaml)"),
+        ("a%20b#c?d/matrix.yaml", "[a%20b#c?d](a%2520b%23c%3Fd/matrix.yaml)"),
+        ("a:b/matrix.yaml", "[a:b](a%3Ab/matrix.yaml)"),
+        ("<b>`*\\/matrix.yaml", "[\\<b>\\`\\*\\\\](%3Cb%3E%60%2A%5C/matrix.yaml)"),
+        ("\u00e9\udcff/matrix.yaml", "[\u00e9\ufffd](%C3%A9%FF/matrix.yaml)"),
+        ("../Qwen3.8/8k_1k+x/matrix.yaml", "[../Qwen3.8/8k_1k+x](../Qwen3.8/8k_1k+x/matrix.yaml)"),
     ],
 )
 def test_odd_names_do_not_break_the_table(path: str, link: str) -> None:

@@ -197,6 +197,19 @@ def test_what_no_flag_can_hold_is_in_the_schema_though_the_loader_tells_it_later
     assert not loader_takes("matrix", document)
 
 
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, "", "a", [], {}, [None], [True], [[1]], [[[{"a": [None]}]]], {"a": {"b": [[]]}}])
+def test_what_is_carried_is_any_value(value: object) -> None:
+    document = {**parse_yaml(matrix_of(agg_point("TP8")), "f").data, "carried": {"x": value}}  # type: ignore[dict-item]
+    assert validator_of("matrix").is_valid(document)
+    assert loader_takes("matrix", document)
+
+
+def test_what_is_carried_is_a_mapping() -> None:
+    document = {**parse_yaml(matrix_of(agg_point("TP8")), "f").data, "carried": [1]}  # type: ignore[dict-item]
+    assert not validator_of("matrix").is_valid(document)
+    assert not loader_takes("matrix", document)
+
+
 # -- the schemas themselves ----------------------------------------------------------------------------------------------
 
 
