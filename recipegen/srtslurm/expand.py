@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from recipegen.errors import InputError, Problem, near_match
-from recipegen.srtslurm.tree import Tree, plain
+from recipegen.srtslurm.sweep import Room, form_problem, read_sweep, size
+from recipegen.srtslurm.tree import Tree
 
 OVERRIDE, ZIPPED = "override_", "zip_override_"
-MAX_JOBS = 10_000
-"""Jobs of one file: a larger product is a typing error, or nothing that a person reads."""
-_TEMPLATE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job's document, and what makes it: `override_x`, `zip_override_y[2]`, `tp=4, ep=true`."""
+    """One job's document, what makes it (`override_x`, `zip_override_y[2]`, `tp=4, ep=true`), and what is to be known of its sweep."""
 
     tree: Tree
     variant: str = ""
+    notes: tuple[Problem, ...] = ()
 
 
 def expand(tree: Tree) -> list[Job]:
@@ -32,7 +28,8 @@ def expand(tree: Tree) -> list[Job]:
     """
     entries = tree.entries or {}
     jobs = _overridden(tree) if "base" in entries else [Job(tree)]
-    return [swept for job in jobs for swept in _swept(job)]
+    room = Room()
+    return [swept for job in jobs for swept in _swept(job, room)]
 
 
 def merge(base: Tree, over: Tree) -> Tree:
@@ -61,9 +58,16 @@ def _overridden(tree: Tree) -> list[Job]:
     shared = {name: one for name, one in (("schema", schema), ("sweep", sweep)) if one is not None}
     start = _unrooted(base)
     start = replace(start, entries={**shared, **(start.entries or {})})
-    jobs = [_named(start, key, merge(start, _unrooted(entries[key]))) for key in sorted(k for k in entries if k.startswith(OVERRIDE))]
+    room, each = Room(), size(start)
+    jobs = []
+    for key in sorted(k for k in entries if k.startswith(OVERRIDE)):
+        room.take_jobs(1, each + size(entries[key]), entries[key])
+        jobs.append(_named(start, key, merge(start, _unrooted(entries[key]))))
     for key in sorted(k for k in entries if k.startswith(ZIPPED)):
-        jobs += _zipped(start, key, _unrooted(entries[key]))
+        over = _unrooted(entries[key])
+        count = _zipped_count(key, over)
+        room.take_jobs(count, each + size(_slice(over, 0)), entries[key])
+        jobs += _zipped(start, key, over, count)
     return jobs or [Job(start, "base")]
 
 
@@ -91,13 +95,16 @@ def _named(base: Tree, key: str, job: Tree, number: int | None = None) -> Job:
     return Job(replace(job, entries={**(job.entries or {}), "name": replace(name, scalar=f"{name.scalar}_{suffix}")}), label)
 
 
-def _zipped(base: Tree, key: str, over: Tree) -> list[Job]:
+def _zipped_count(key: str, over: Tree) -> int:
     lengths = set(_list_lengths(over))
     longer = lengths - {1}
     if not lengths or 0 in lengths or len(longer) > 1:
         found = ", ".join(map(str, sorted(lengths))) or "none"
         raise InputError([_problem(over, f"'{key}' has lists of these lengths: {found}; expected one length, and 1 for what is the same in all")])
-    count = longer.pop() if longer else 1
+    return longer.pop() if longer else 1
+
+
+def _zipped(base: Tree, key: str, over: Tree, count: int) -> list[Job]:
     own_names = (over.entries or {}).get("name", over).items is not None
     slices = [merge(base, _slice(over, index)) for index in range(count)]
     return [Job(one, f"{key}[{index}]") if own_names else _named(base, key, one, index) for index, one in enumerate(slices)]
@@ -118,51 +125,19 @@ def _slice(tree: Tree, index: int) -> Tree:
     return replace(tree, entries={name: _slice(one, index) for name, one in tree.entries.items()})
 
 
-def _swept(job: Job) -> Iterator[Job]:
+def _swept(job: Job, room: Room) -> Iterator[Job]:
     entries = dict(job.tree.entries or {})
     sweep = entries.pop("sweep", None)
+    rest = replace(job.tree, entries=entries) if sweep else job.tree
     if sweep is None or sweep.is_null:
-        yield Job(replace(job.tree, entries=entries) if sweep else job.tree, job.variant)
+        room.take_jobs(1, size(rest), rest)
+        yield Job(rest, job.variant)
         return
-    values = _sweep_values(sweep)
-    rest = replace(job.tree, entries=entries)
-    for chosen in itertools.product(*values.values()):
-        names = dict(zip(values, chosen, strict=True))
-        label = ", ".join(f"{name}={_shown(one)}" for name, one in names.items())
-        yield Job(_filled(rest, names), ", ".join(filter(None, (job.variant, label))))
-
-
-def _sweep_values(sweep: Tree) -> dict[str, tuple[Tree, ...]]:
-    if not sweep.entries:
-        raise InputError([_problem(sweep, f"'{sweep.path}' is {sweep.kind}; expected names with lists of values")])
-    wrong = [one for one in sweep.entries.values() if not one.items]
-    if wrong:
-        raise InputError([_problem(one, f"'{one.path}' is {one.kind}; expected a list of values") for one in wrong])
-    values = {name: one.items or () for name, one in sweep.entries.items()}
-    if (count := math.prod(map(len, values.values()))) > MAX_JOBS:
-        raise InputError([_problem(sweep, f"'{sweep.path}' makes {count} jobs; expected {MAX_JOBS} at most")])
-    return values
-
-
-def _filled(tree: Tree, names: Mapping[str, Tree]) -> Tree:
-    """Fill in templates: one that stands alone takes the value with its type."""
-    if tree.entries is not None:
-        return replace(tree, entries={name: _filled(one, names) for name, one in tree.entries.items()})
-    if tree.items is not None:
-        return replace(tree, items=tuple(_filled(one, names) for one in tree.items))
-    if not isinstance(tree.scalar, str) or "{" not in tree.scalar:
-        return tree
-    alone = _TEMPLATE.fullmatch(tree.scalar)
-    if alone and alone[1] in names:
-        value = names[alone[1]]
-        return replace(tree, entries=value.entries, items=value.items, scalar=value.scalar)
-    return replace(tree, scalar=_TEMPLATE.sub(lambda found: str(plain(names[found[1]])) if found[1] in names else found[0], tree.scalar))
-
-
-def _shown(tree: Tree) -> str:
-    value = plain(tree)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    found = read_sweep(sweep, rest)
+    room.take_jobs(found.jobs, size(rest), sweep)
+    for label, tree in found.fill(rest, room):
+        yield Job(tree, ", ".join(filter(None, (job.variant, label))), found.notes)
 
 
 def _problem(tree: Tree, message: str, hint: str = "") -> Problem:
-    return Problem(tree.key, message, hint, "srt-form")
+    return form_problem(tree.key, message, hint)

@@ -15,15 +15,16 @@ BATCH = frozenset({"max-num-seqs", "max-cudagraph-capture-size", "max-num-batche
 """Flags that follow a point's concurrency."""
 BLOCK = "block-size"
 """A flag that may follow a point's topology."""
-_MAX_NAME = 60
+MAX_NAME = 60
 
 
 @dataclass(frozen=True)
 class Group:
-    """Jobs of one matrix, whose names as points are all different, and the name of the matrix."""
+    """Jobs of one matrix, whose names as points are all different, and the name of the matrix; `cut` is a longer name that it was cut from."""
 
     name: str
     recipes: tuple[SrtRecipe, ...]
+    cut: str = ""
 
 
 def group(recipes: Iterable[SrtRecipe]) -> list[Group]:
@@ -34,9 +35,10 @@ def group(recipes: Iterable[SrtRecipe]) -> list[Group]:
     found: list[Group] = []
     taken: set[str] = set()
     for members in (part for whole in alike.values() for part in _with_own_names(whole)):
-        name = _free(_matrix_name(members), taken)
+        whole = _matrix_name(members)
+        name = _free(short := _cut(whole), taken)
         taken.add(name)
-        found.append(Group(name, tuple(members)))
+        found.append(Group(name, tuple(members), whole if short != whole else ""))
     return found
 
 
@@ -85,11 +87,11 @@ def _matrix_name(recipes: Sequence[SrtRecipe]) -> str:
         for recipe, point in zip(recipes, point_names(recipes), strict=True)
     }
     if len(stems) == 1:
-        return _cut(stems.pop())
+        return stems.pop()
     start = _beginning(min(stems), max(stems))
     if start not in stems:
         start = re.sub(r"[-_.][^-_.]*$", "", start) if re.search(r"[-_.]", start) else ""
-    return _cut(start if len(start) >= 3 else recipes[0].name)
+    return start if len(start) >= 3 else recipes[0].name
 
 
 def _beginning(one: str, other: str) -> str:
@@ -99,7 +101,7 @@ def _beginning(one: str, other: str) -> str:
 
 
 def _cut(name: str) -> str:
-    return name[:_MAX_NAME].rstrip("-_.")
+    return name[:MAX_NAME].rstrip("-_.") if len(name) > MAX_NAME else name
 
 
 def _free(name: str, taken: set[str]) -> str:

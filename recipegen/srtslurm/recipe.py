@@ -76,7 +76,7 @@ class SrtRuntime:
 class SrtRecipe:
     """One job of a recipe file. `variant` names the override or the sweep's values that make it; empty for a plain file.
 
-    `max_model_len` of None leaves it to the model, `ready_s` of None to the cluster.
+    `max_model_len` of None leaves it to the model, `ready_s` of None to the cluster. `places` are by the names of these fields.
     """
 
     file: str
@@ -104,3 +104,8 @@ class SrtRecipe:
     carried: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[Problem, ...] = field(default=(), compare=False)
     source: Source = field(default=NOWHERE, compare=False)
+    places: Mapping[str, Source] = field(default_factory=dict, compare=False)
+
+    def place(self, name: str) -> Source:
+        """Where the recipe says this; the recipe as a whole where it has no place of its own."""
+        return self.places.get(name, self.source)

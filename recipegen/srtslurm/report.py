@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -21,6 +21,7 @@ class Outcome(str, Enum):
     IMPORTED = "imported"
     NOTED = "imported with notes"
     REFUSED = "refused"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +34,9 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class FileReport:
-    """What came of one file: of `jobs` jobs, those not refused are points of `matrices`.
+    """What came of one file: of `jobs` jobs, those not refused are points of `matrices`, `points` in each.
 
-    `carried` names the keys that are kept without effect.
+    `carried` names the keys that are kept without effect; a file that was `skipped`, with a note why, has no jobs.
     """
 
     file: str
@@ -44,28 +45,39 @@ class FileReport:
     notes: tuple[Problem, ...] = ()
     carried: tuple[str, ...] = ()
     matrices: tuple[str, ...] = ()
+    points: tuple[int, ...] = ()
+    skipped: bool = False
 
     @property
     def kept(self) -> int:
-        return self.jobs - len(self.refused) if self.matrices else 0
+        return sum(self.points)
 
     @property
     def outcome(self) -> Outcome:
+        if self.skipped:
+            return Outcome.SKIPPED
         if not self.matrices:
             return Outcome.REFUSED
         return Outcome.NOTED if self.notes or self.refused else Outcome.IMPORTED
+
+
+def unwritten(report: FileReport, lost: Mapping[str, Problem]) -> FileReport:
+    """The report of a file when these matrices could not be written: their points are refused, each matrix for its reason."""
+    held = [(name, points) for name, points in zip(report.matrices, report.points, strict=True) if name not in lost]
+    refused = tuple(Refusal(variant="", problems=(lost[name],)) for name in report.matrices if name in lost)
+    return replace(report, refused=report.refused + refused, matrices=tuple(name for name, _ in held), points=tuple(points for _, points in held))
 
 
 def report_text(reports: Iterable[FileReport]) -> Iterator[str]:
     """Yield lines: a file and what came of it, below it what is to be known, and a count at the end."""
     reports = list(reports)
     for report in reports:
-        jobs = "" if report.jobs == 1 else f" ({report.kept} of {report.jobs} jobs)"
+        jobs = "" if report.jobs <= 1 else f" ({report.kept} of {report.jobs} jobs)"
         where = f" -> {', '.join(report.matrices)}" if report.matrices else ""
         yield f"{report.file}: {report.outcome.value}{jobs}{where}"
         for line in _problem_lines(report):
             yield f"  {line}"
-    yield ", ".join(f"{count} {outcome}" for outcome, count in counts(reports).items())
+    yield _headline(counts(reports))
 
 
 def report_json(reports: Iterable[FileReport]) -> str:
@@ -79,8 +91,13 @@ def counts(reports: Iterable[FileReport]) -> dict[str, int]:
     """How many files came to what, and jobs to points."""
     reports = list(reports)
     found = Counter(report.outcome for report in reports)
-    jobs = {"jobs": sum(report.jobs for report in reports), "points": sum(report.kept for report in reports)}
-    return {outcome.value: found[outcome] for outcome in Outcome} | jobs
+    jobs, points = sum(report.jobs for report in reports), sum(report.kept for report in reports)
+    return {outcome.value: found[outcome] for outcome in Outcome} | {"jobs": jobs, "points": points, "refused_jobs": jobs - points}
+
+
+def _headline(found: Mapping[str, int]) -> str:
+    files = ", ".join(f"{found[one.value]} {one.value}" for one in Outcome if found[one.value] or one is not Outcome.SKIPPED)
+    return f"{files}; {found['jobs']} jobs: {found['points']} points, {found['refused_jobs']} refused"
 
 
 def _problem_lines(report: FileReport) -> Iterator[str]:

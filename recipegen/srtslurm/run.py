@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recipegen.errors import InputError, Problem, Source
 from recipegen.srtslurm.expand import Job, expand
-from recipegen.srtslurm.group import Group, group
+from recipegen.srtslurm.group import MAX_NAME, Group, group
 from recipegen.srtslurm.recipe import SrtRecipe
 from recipegen.srtslurm.report import FileReport, Refusal
 from recipegen.srtslurm.source_text import parse_recipe
@@ -19,11 +20,12 @@ from recipegen.srtslurm.verify import Written, write_matrix
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeFile:
-    """A recipe file: its name for messages, the folder below which its matrix belongs (empty: none), its bytes."""
+    """A recipe file: its name for messages, the folder below which its matrix belongs (empty: none), its bytes, or why there are none."""
 
     file: str
     folder: str
-    data: bytes
+    data: bytes = b""
+    unreadable: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,8 @@ class _State:
     recipes: list[SrtRecipe] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
-    matrices: dict[str, None] = field(default_factory=dict)
+    matrices: Counter[str] = field(default_factory=Counter)
+    skipped: bool = False
 
     def report(self) -> FileReport:
         notes = tuple(dict.fromkeys((*self.notes, *(note for recipe in self.recipes for note in recipe.notes))))
@@ -54,6 +57,8 @@ class _State:
             notes=notes,
             carried=tuple(dict.fromkeys(key for recipe in self.recipes for key in recipe.carried)),
             matrices=tuple(self.matrices),
+            points=tuple(self.matrices.values()),
+            skipped=self.skipped,
         )
 
 
@@ -69,17 +74,28 @@ def import_files(files: Iterable[RecipeFile]) -> Import:
 
 def _read(source: RecipeFile) -> _State:
     state = _State(source)
+    if source.unreadable:
+        state.refused.append(Refusal(variant="", problems=(Problem(Source(source.file), source.unreadable, rule="srt-file"),)))
+        return state
     try:
         document, notes = parse_recipe(source.data, source.file)
+        if _is_matrix(document.data):
+            state.jobs, state.skipped = 0, True
+            state.notes = [Problem(document.source("schema"), "is a matrix already")]
+            return state
         jobs = expand(plant(document))
     except InputError as error:
         state.refused.append(Refusal(variant="", problems=_problems(error, source.file)))
         return state
-    state.jobs, state.notes = len(jobs), notes
+    state.jobs, state.notes = len(jobs), [*notes, *dict.fromkeys(note for job in jobs for note in job.notes)]
     head = head_comment(document)
     for job in jobs:
         _read_job(state, job, head)
     return state
+
+
+def _is_matrix(data: object) -> bool:
+    return isinstance(data, dict) and str(data.get("schema")).startswith("recipegen/")
 
 
 def _read_job(state: _State, job: Job, head: tuple[str, ...]) -> None:
@@ -100,7 +116,10 @@ def _write(folder: str, states: list[_State]) -> dict[str, bytes]:
         if text is not None:
             found[path] = text.text.encode()
             for recipe in text.recipes:
-                owner[id(recipe)].matrices[path] = None
+                owner[id(recipe)].matrices[path] += 1
+                if members.cut:
+                    message = f"the name '{members.cut}' is longer than {MAX_NAME} characters: the matrix is called '{members.name}'"
+                    owner[id(recipe)].notes.append(Problem(recipe.place("name"), message))
     return found
 
 
@@ -121,7 +140,7 @@ def _written(members: Group, owner: dict[int, _State]) -> Written | None:
         state = owner[id(recipe)]
         state.recipes = [one for one in state.recipes if one is not recipe]
         state.refused.append(Refusal(variant=recipe.variant, problems=_problems(why, state.source.file)))
-    return _written(Group(members.name, tuple(kept)), owner) if kept else None
+    return _written(replace(members, recipes=tuple(kept)), owner) if kept else None
 
 
 def _why_not(members: Group) -> InputError | None:

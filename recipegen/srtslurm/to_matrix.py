@@ -14,6 +14,9 @@ from recipegen.srtslurm.layers import Layers, layer
 from recipegen.srtslurm.recipe import Entry, SrtRecipe, SrtRole
 from recipegen.srtslurm.yaml_text import Flow, Item, Key, MatrixText, block, flow
 
+MAX_HOURS = 999
+"""Hours that a duration has without days."""
+
 
 def matrix_text(group: Group) -> MatrixText:
     """Return the matrix of a group: what its jobs have in common once, and a point for each."""
@@ -50,23 +53,23 @@ def _head(group: Group) -> Iterator[str]:
 def _head_keys(name: str, recipe: SrtRecipe) -> Iterator[Key]:
     runtime, length = recipe.runtime, {} if recipe.max_model_len is None else {"max_model_len": recipe.max_model_len}
     yield Key(name="schema", value=Flow("recipegen/v1"))
-    yield Key(name="name", value=Flow(name))
-    yield Key(name="model", value=Flow(_model(recipe)), source=recipe.source)
-    yield Key(name="hardware", value=Flow(_hardware(recipe)), source=recipe.source)
-    yield Key(name="workload", value=Flow({"isl": recipe.isl, "osl": recipe.osl, **length}), source=recipe.source)
+    yield Key(name="name", value=Flow(name), source=recipe.place("name"))
+    yield Key(name="model", value=Flow(_model(recipe)), source=recipe.place("model"))
+    yield Key(name="hardware", value=Flow(_hardware(recipe)), source=recipe.place("hardware"))
+    yield Key(name="workload", value=Flow({"isl": recipe.isl, "osl": recipe.osl, **length}), source=recipe.place("isl"))
     dynamo = {
         "version": runtime.dynamo,
         "install": runtime.install,
         **_given(source=runtime.install_source, request_plane=runtime.request_plane),
     }
     found = {"image": runtime.image, **_given(vllm=runtime.vllm), "dynamo": {name: one for name, one in dynamo.items() if one}}
-    yield Key(name="runtime", value=tuple(Key(name=key, value=Flow(value), source=recipe.source) for key, value in found.items()))
+    yield Key(name="runtime", value=tuple(Key(name=key, value=Flow(value), source=recipe.place(key)) for key, value in found.items()))
     yield from _job_keys(recipe)
 
 
 def _job_keys(recipe: SrtRecipe) -> Iterator[Key]:
     if recipe.setup_script:
-        yield Key(name="setup_script", value=Flow(recipe.setup_script), source=recipe.source)
+        yield Key(name="setup_script", value=Flow(recipe.setup_script), source=recipe.place("setup_script"))
     slurm = {
         **_given(sbatch={entry.name: _option(entry) for entry in recipe.sbatch}),
         **_given(srun=[f"--{entry.name}" if entry.value is True else f"--{entry.name}={entry.value}" for entry in recipe.srun]),
@@ -75,9 +78,9 @@ def _job_keys(recipe: SrtRecipe) -> Iterator[Key]:
         source = (*recipe.sbatch, *recipe.srun)[0].source
         yield Key(name="slurm", value=Flow(slurm), source=source)
     if recipe.dedicated_node:
-        yield Key(name="infra", value=Flow({"dedicated_node": True}), source=recipe.source)
+        yield Key(name="infra", value=Flow({"dedicated_node": True}), source=recipe.place("dedicated_node"))
     if recipe.ready_s is not None:
-        yield Key(name="deadlines", value=Flow({"ready": recipe.ready_s}), source=recipe.source)
+        yield Key(name="deadlines", value=Flow({"ready": recipe.ready_s}), source=recipe.place("ready_s"))
     if recipe.frontend_args:
         args = {entry.name: entry.value for entry in recipe.frontend_args}
         yield Key(name="frontend", value=Flow({"args": args}), source=recipe.frontend_args[0].source)
@@ -150,7 +153,8 @@ def _points(group: Group, args: Layers, env: Layers, derived: Derived | None, ex
             value["sized_for"] = derived.sized_for[index]
         value["time_limit"] = _duration(recipe.time_limit_s)
         stem = PurePosixPath(recipe.file).name
-        yield Item(value=value, behind="" if single or PurePosixPath(stem).stem == name else stem, source=recipe.source)
+        places = {"concurrency": recipe.place("concurrency"), "time_limit": recipe.place("time_limit_s")}
+        yield Item(value=value, behind="" if single or PurePosixPath(stem).stem == name else stem, source=recipe.source, places=places)
 
 
 def _own(flags: Sequence[Entry], variables: Sequence[Entry]) -> dict[str, object]:
@@ -190,4 +194,6 @@ def _given(**values: object) -> dict[str, object]:
 
 
 def _duration(seconds: int) -> str:
-    return f"{seconds // 3600}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"
+    hours, rest = divmod(seconds, 3600)
+    days = "" if hours <= MAX_HOURS else f"{hours // 24}-"
+    return f"{days}{f'{hours % 24:02d}' if days else hours}:{rest // 60:02d}:{rest % 60:02d}"

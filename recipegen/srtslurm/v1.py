@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from recipegen.catalogue import hardware_keys
@@ -20,6 +21,22 @@ DEFAULT_LIMIT_S = 4 * 3600
 """Time limit where a recipe leaves it to the cluster: what srt-slurm's set-up proposes as the cluster's default."""
 MAX_ATTEMPTS, INTERVAL_S = 180, 10
 """srtctl's health check where one of its two keys is not given."""
+
+PLACES = {
+    "name": "name",
+    "model": "model.path",
+    "hardware": "resources.gpu_type",
+    "isl": "benchmark.isl",
+    "image": "model.container",
+    "vllm": "identity.frameworks.vllm",
+    "dynamo": "dynamo",
+    "setup_script": "setup_script",
+    "dedicated_node": "infra",
+    "ready_s": "health_check",
+    "concurrency": "benchmark.concurrencies",
+    "time_limit_s": "slurm.time_limit",
+}
+"""Where a document says what becomes a field of SrtRecipe."""
 
 
 def read_v1(job: Job, file: str, head: tuple[str, ...], findings: Findings | None = None) -> SrtRecipe:
@@ -67,7 +84,17 @@ def read_v1(job: Job, file: str, head: tuple[str, ...], findings: Findings | Non
         carried=dict(findings.carried),
         notes=tuple(findings.notes),
         source=top.where,
+        places=dict(_places(job.tree)),
     )
+
+
+def _places(tree: Tree) -> Iterator[tuple[str, Source]]:
+    for name, path in PLACES.items():
+        here: Tree | None = tree
+        for key in path.split("."):
+            here = (here.entries or {}).get(key) if here is not None else None
+        if here is not None and not here.is_null:
+            yield name, here.source if here.entries is None else here.key
 
 
 def _check_schema(top: Section) -> None:

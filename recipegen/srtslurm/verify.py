@@ -58,7 +58,9 @@ def _read(text: MatrixText) -> list[Recipe]:
         matrix = parse_matrix(text.text, "")
         return [make_recipe(matrix, point, REAL) for point in matrix.points]
     except InputError as error:
-        problems = [Problem(text.origin(one.source.line), f"as a matrix: {one.message}", one.hint, one.rule) for one in error.problems]
+        problems = [
+            Problem(text.origin(one.source.line, one.source.column), f"as a matrix: {one.message}", one.hint, one.rule) for one in error.problems
+        ]
         raise InputError(problems or str(error), hint=error.hint) from error
 
 
@@ -69,8 +71,8 @@ def _misfits(group: Group, recipes: list[Recipe]) -> Iterator[Problem]:
             wanted, found = _flags(job, said), {flag.name: flag.value for flag in made.flags}
             if said.flag(BLOCK) is None:
                 found.pop(BLOCK, None)
-            yield from _differences(job, said, wanted, found)
-            yield from _differences(job, said, {one.name: one.value for one in said.env}, {one.name: one.value for one in made.env})
+            yield from _differences(said, wanted, found)
+            yield from _differences(said, {one.name: one.value for one in said.env}, {one.name: one.value for one in made.env})
             if (said.role, said.workers, said.topology) != _placed(made):
                 yield Problem(job.source, f"{said.role.value} would be {made.workers} x {made.topology}", rule="srt-misfit")
 
@@ -79,11 +81,12 @@ def _placed(role: RoleRecipe) -> tuple[Role, int, object]:
     return role.role, role.workers, role.topology
 
 
-def _differences(job: SrtRecipe, role: SrtRole, wanted: Mapping[str, object], found: Mapping[str, object]) -> Iterator[Problem]:
+def _differences(role: SrtRole, wanted: Mapping[str, object], found: Mapping[str, object]) -> Iterator[Problem]:
+    places = {one.name: one.source for one in (*role.flags, *role.env) if one.source.line}
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             message = f"'{name}' of {role.role.value} is {wanted.get(name)!r}, but would be {found.get(name)!r}"
-            yield Problem(job.source, message, rule="srt-misfit")
+            yield Problem(places.get(name, role.source), message, rule="srt-misfit")
 
 
 def _flags(job: SrtRecipe, role: SrtRole) -> dict[str, object]:

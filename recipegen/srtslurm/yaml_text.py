@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from recipegen.errors import NOWHERE, Source
 from recipegen.srtslurm.recipe import NO_COMMENT, Comment
@@ -14,6 +15,17 @@ from recipegen.yamlscalars import UnreadableScalarError, read_scalar
 MAX_WIDTH = 150
 _PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./+@=-]|:(?=[A-Za-z0-9_/]))*(?: [A-Za-z0-9_./+*()@=-]+)*")
 """Text that needs no quotes in any YAML, in block and flow: a ':' only between letters or digits, no ',', no indicator in front."""
+
+_KEY = re.compile(r"\b([a-z_]+):")
+_ELSEWHERE = re.compile(
+    r"""y|n|yes|no|on|off|true|false|null
+    |\d{4}-\d\d?-\d\d?(?:(?:t|[ ]+)\d\d?:\d\d:\d\d(?:\.\d*)?(?:[ ]*(?:z|[-+]\d\d?(?::?\d\d)?))?)?
+    |[\d_]+(?::[\d_]+)+(?:\.[\d_]*)?
+    |0b[01_]+|0o?[0-7_]+|0x[\da-f_]+
+    |[\d_]*\.?[\d_]*(?:e[-+]?\d+)?|\.inf|\.nan""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Text that some reader of YAML 1.1 takes for a switch, nothing, a date, a time or a number: the types of yaml.org, and more."""
 
 
 @dataclass(frozen=True)
@@ -35,39 +47,50 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """An entry of a list: one line, or keys when that would be too long."""
+    """An entry of a list: one line, or keys when that would be too long. `places` are those of its keys, where they have their own."""
 
     value: dict[str, object]
     behind: str = ""
     source: Source = NOWHERE
+    places: Mapping[str, Source] = field(default_factory=dict)
+
+
+class Line(NamedTuple):
+    """A line, where it comes from (NOWHERE: from no single place), and where the keys on it do, as far as they differ."""
+
+    text: str
+    source: Source
+    places: Mapping[str, Source] = {}
 
 
 @dataclass(frozen=True)
 class MatrixText:
-    """The text, and for each line of it the place in a recipe where it comes from (NOWHERE: from no single one)."""
+    """The text, and for each line of it the place in a recipe where it comes from."""
 
-    lines: tuple[tuple[str, Source], ...]
+    lines: tuple[Line, ...]
 
     @property
     def text(self) -> str:
-        return "".join(f"{line}\n" for line, _ in self.lines)
+        return "".join(f"{line.text}\n" for line in self.lines)
 
-    def origin(self, line: int) -> Source:
-        """The place behind a line, counted from 1; that of the nearest line above which has one."""
-        for _, source in reversed(self.lines[: max(line, 0)]):
-            if source.file:
-                return source
-        return NOWHERE
+    def origin(self, line: int, column: int = 0) -> Source:
+        """The place behind a line and a column, counted from 1; that of the nearest line above which has one."""
+        above = self.lines[: max(line, 0)]
+        if above and above[-1].places:
+            keys = [key for key in _KEY.finditer(above[-1].text) if key.start() < column and key[1] in above[-1].places]
+            if keys:
+                return above[-1].places[keys[-1][1]]
+        return next((one.source for one in reversed(above) if one.source.file), NOWHERE)
 
 
 def block(keys: Iterable[Key], *, head: Iterable[str] = ()) -> MatrixText:
     """Return the text of a file: comment lines, then keys; an empty line around those with keys of their own."""
-    lines: list[tuple[str, Source]] = [(_comment_line(text), NOWHERE) for text in head]
+    lines = [Line(_comment_line(text), NOWHERE) for text in head]
     wide = False
     for number, key in enumerate(keys):
         nested = not isinstance(key.value, Flow)
         if lines and number and (nested or wide):
-            lines.append(("", NOWHERE))
+            lines.append(Line("", NOWHERE))
         lines += _key_lines(key, 0)
         wide = nested
     return MatrixText(tuple(lines))
@@ -96,7 +119,7 @@ def scalar(value: object) -> str:
 
 
 def _text(text: str) -> str:
-    if _PLAIN.fullmatch(text):
+    if _PLAIN.fullmatch(text) and not _ELSEWHERE.fullmatch(text):
         try:
             if read_scalar(text, plain=True, tag=None) == text:
                 return text
@@ -114,45 +137,46 @@ def _float(value: float) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{sign}"
 
 
-def _key_lines(key: Key, depth: int) -> Iterator[tuple[str, Source]]:
+def _key_lines(key: Key, depth: int) -> Iterator[Line]:
     indent = "  " * depth
     for text in key.comment.above:
-        yield f"{indent}{_comment_line(text)}", NOWHERE
+        yield Line(f"{indent}{_comment_line(text)}", NOWHERE)
     behind = f" # {key.comment.behind}" if key.comment.behind else ""
     if isinstance(key.value, Flow):
-        yield f"{indent}{scalar(key.name)}: {flow(key.value.value)}{behind}", key.source
+        yield Line(f"{indent}{scalar(key.name)}: {flow(key.value.value)}{behind}", key.source)
         return
-    yield f"{indent}{scalar(key.name)}:{behind}", key.source
+    yield Line(f"{indent}{scalar(key.name)}:{behind}", key.source)
     for one in key.value:
         yield from _item_lines(one, depth + 1) if isinstance(one, Item) else _key_lines(one, depth + 1)
 
 
-def _item_lines(item: Item, depth: int) -> Iterator[tuple[str, Source]]:
+def _item_lines(item: Item, depth: int) -> Iterator[Line]:
     indent = "  " * depth
     behind = f" # {item.behind}" if item.behind else ""
     line = f"{indent}- {flow(item.value)}"
     if len(line) <= MAX_WIDTH:
-        yield f"{line}{behind}", item.source
+        yield Line(f"{line}{behind}", item.source, item.places)
         return
     for number, (name, value) in enumerate(item.value.items()):
         lead = f"{indent}{'  ' if number else '- '}"
         comment = behind if number == 0 else ""
+        source = item.places.get(name, item.source)
         if isinstance(value, dict) and len(f"{lead}{name}: {flow(value)}") > MAX_WIDTH:
-            yield f"{lead}{scalar(name)}:{comment}", item.source
+            yield Line(f"{lead}{scalar(name)}:{comment}", source)
             for inner, one in value.items():
-                yield from _long_lines(inner, one, depth + 2, item.source)
+                yield from _long_lines(inner, one, depth + 2, source)
         else:
-            yield f"{lead}{scalar(name)}: {flow(value)}{comment}", item.source
+            yield Line(f"{lead}{scalar(name)}: {flow(value)}{comment}", source)
 
 
-def _long_lines(name: str, value: object, depth: int, source: Source) -> Iterator[tuple[str, Source]]:
+def _long_lines(name: str, value: object, depth: int, source: Source) -> Iterator[Line]:
     indent = "  " * depth
     if isinstance(value, dict) and len(f"{indent}{name}: {flow(value)}") > MAX_WIDTH:
-        yield f"{indent}{scalar(name)}:", source
+        yield Line(f"{indent}{scalar(name)}:", source)
         for inner, one in value.items():
             yield from _long_lines(inner, one, depth + 1, source)
     else:
-        yield f"{indent}{scalar(name)}: {flow(value)}", source
+        yield Line(f"{indent}{scalar(name)}: {flow(value)}", source)
 
 
 def _comment_line(text: str) -> str:

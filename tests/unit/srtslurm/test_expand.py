@@ -68,10 +68,38 @@ def test_places_and_paths_stay_through_merges_and_sweeps() -> None:
         ("base: {a: 1}\nzip_override_x: {a: []}\n", "lists of these lengths: 0"),
         ("a: 1\nsweep: {tp: 4}\n", "r.yaml:2:9: 'sweep.tp' is the number 4; expected a list of values"),
         ("a: 1\nsweep: [1]\n", "r.yaml:2:1: 'sweep' is a list; expected names with lists of values"),
-        (f"a: 1\nsweep: {{a: {list(range(101))}, b: {list(range(100))}}}\n", "'sweep' makes 10100 jobs; expected 10000 at most"),
+        (f"m: '{{a}} {{b}}'\nsweep: {{a: {list(range(101))}, b: {list(range(100))}}}\n", "'sweep' makes 10100 jobs; expected 10000 at most"),
+        (
+            f"base: {{a: '{{x}}'}}\noverride_a: {{b: 1}}\noverride_b: {{b: 2}}\nsweep: {{x: {list(range(6000))}}}\n",
+            "r.yaml:4:1: the file makes more than 10000 jobs by overrides and sweeps; expected 10000 at most",
+        ),
+        (f"base: {{a: 1}}\nzip_override_x: {{a: {list(range(10001))}}}\n", "r.yaml:2:1: 'zip_override_x' makes 10001 jobs; expected 10000 at most"),
+        (f"base: {{a: 1, b: {[0] * 1000}}}\nzip_override_x: {{a: {list(range(3000))}}}\n", "r.yaml:2:1: the jobs of the file hold more than 2000000"),
+        (f"base: {{b: {[0] * 9000}}}\n" + "".join(f"override_{n}: {{}}\n" for n in range(300)), "hold more than 2000000 values in all"),
+        (f"a: '{{x}}'\nb: {[0] * 300}\nsweep: {{x: {list(range(9000))}}}\n", "hold more than 2000000 values in all"),
+        (f"a: {['{x}'] * 3000}\nsweep: {{x: [{list(range(1000))}]}}\n", "hold more than 2000000 values in all"),
+        (
+            f"a: {'-{x}' * 3000}\nsweep: {{x: [{'y' * 300}]}}\n",
+            "r.yaml:1:4: 'a' is a text of 912000 characters when it is filled in; expected 131071",
+        ),
+        (f"a: {'-{x}' * 300}\nsweep: {{x: {[f'{n}{chr(121) * 300}' for n in range(1000)]}}}\n", "longer than 16777216 characters in all"),
     ],
 )
 def test_a_form_that_cannot_be_followed_is_told_at_its_place(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         jobs_of(text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "values", "note"),
+    [
+        ("{tp: [1, 2], x: [1, 2, 3]}", [1, 2], "r.yaml:2:21: '{x}' stands nowhere in the recipe: its values make equal jobs, each imported once"),
+        ("{tp: [4, 4, 8]}", [4, 8], "r.yaml:2:9: 'sweep.tp' says 1 of its values again: each is imported once"),
+        ("{tp: [1, true, 1.0]}", [1, True, 1.0], ""),
+    ],
+)
+def test_equal_jobs_are_one_job_with_a_note(sweep: str, values: list[object], note: str) -> None:
+    jobs = expand(plant(parse_yaml(f'a: "{{tp}}"\nsweep: {sweep}\n', "r.yaml")))
+    assert [repr(plain(job.tree)) for job in jobs] == [repr({"a": value}) for value in values]
+    assert all("\n".join(map(str, job.notes)) == note for job in jobs)

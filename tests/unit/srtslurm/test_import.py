@@ -193,7 +193,7 @@ def test_a_refused_file_stops_no_other() -> None:
     made = import_texts(V1, "name: [", changed(V1, ("type: vllm", "type: sglang")))
     assert [report.outcome for report in made.reports] == [Outcome.IMPORTED, Outcome.REFUSED, Outcome.REFUSED]
     assert list(made.matrices) == ["tiny/matrix.yaml"]
-    assert list(report_text(made.reports))[-1] == "1 imported, 0 imported with notes, 2 refused, 3 jobs, 1 points"
+    assert list(report_text(made.reports))[-1] == "1 imported, 0 imported with notes, 2 refused; 3 jobs: 1 points, 2 refused"
     assert '"outcome": "refused"' in report_json(made.reports)
 
 
@@ -260,3 +260,53 @@ def test_the_second_layout_is_refused_by_its_own_keys(changes: list[tuple[str, s
 def test_the_second_layouts_own_words_have_their_meaning(changes: list[tuple[str, str]], expected: str) -> None:
     report, text = import_one(changed(V2, *changes))
     assert expected in text, (reasons(report), text)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (("slurm:", "setup_script: 'x;y'\nslurm:"), "7:15: as a matrix: setup_script"),
+        (("vllm/vllm-openai:v0.28.0", "a b"), "2:42: as a matrix: runtime.image"),
+        (("hf:org/model", "/a b/c"), "2:15: as a matrix: model.repo"),
+        (('"1:00:00"', '"0:01:00"'), "7:21: as a matrix: a time limit below 2 minutes"),
+        (
+            ('"1:00:00"', '"999-999:00:00"'),
+            "7:21: as a matrix: points[0].time_limit: expected H:MM:SS or D-HH:MM:SS, found the string '1040-15:00:00'",
+        ),
+        (("slurm:", "health_check: {max_attempts: 99999999}\nslurm:"), "7:1: as a matrix: deadlines.ready"),
+        (("4x16", str(list(range(1, 102)))), "43:18: as a matrix: points[0].concurrency: expected 100 or fewer entries"),
+        (("8192", "99999999999"), "41:8: as a matrix: workload.isl"),
+    ],
+)
+def test_what_a_matrix_refuses_is_told_at_the_recipes_key(change: tuple[str, str], place: str) -> None:
+    for text in (V1, changed(V1, ("DYN_LOG: error", f"LONG: {'x' * 200}"))):  # points on one line, and on several
+        report, _ = import_one(changed(text, change))
+        assert [one.startswith(f"a.yaml:{place}") for one in reasons(report)] == [True], reasons(report)
+
+
+@pytest.mark.parametrize(
+    ("limit", "written"),
+    [("999:59:59", '"999:59:59"'), ("999-00:00:00", "999-00:00:00"), ("41-16:00:01", "41-16:00:01"), ("1-00:00:00", '"24:00:00"')],
+)
+def test_long_time_limits_are_told_in_days(limit: str, written: str) -> None:
+    _, text = import_one(changed(V1, ('"1:00:00"', f'"{limit}"')))
+    assert f"time_limit: {written}}}" in text
+
+
+def test_a_name_that_is_cut_is_noted() -> None:
+    report, text = import_one(changed(V1, ("tiny-1xtp4-1xtp4-cc4-16", "x" * 61)))
+    assert [str(note) for note in report.notes] == [
+        f"a.yaml:1:7: the name '{'x' * 61}' is longer than 60 characters: the matrix is called '{'x' * 60}'"
+    ]
+    assert f"name: {'x' * 60}\n" in text
+
+
+def test_a_sweep_without_a_template_is_one_point_with_a_note() -> None:
+    report, text = import_one(V1 + "sweep: {x: [1, 2]}\n")
+    assert (report.jobs, report.kept, text.count("- {prefill")) == (1, 1, 1)
+    assert [str(note) for note in report.notes] == ["a.yaml:45:9: '{x}' stands nowhere in the recipe: its values make equal jobs, each imported once"]
+
+
+def test_a_text_that_looks_like_a_date_stays_a_text() -> None:
+    _, text = import_one(changed(V1, ("DYN_LOG: error", 'DAY: "2026-01-01"')))
+    assert 'DAY: "2026-01-01"\n' in text

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recipegen.errors import NOWHERE, InputError, Source
 from recipegen.model import Role, Topology
 from recipegen.srtslurm.derive import recognise
+from recipegen.srtslurm.export_text import text_scalar
 from recipegen.srtslurm.layers import layer
 from recipegen.srtslurm.recipe import Comment, Entry, SrtModel, SrtRecipe, SrtRole, SrtRuntime
 from recipegen.srtslurm.source_text import parse_recipe
 from recipegen.srtslurm.tree import head_comment, plant
-from recipegen.srtslurm.yaml_text import Flow, Item, Key, block
+from recipegen.srtslurm.yaml_text import Flow, Item, Key, block, scalar
 from recipegen.yamlsource import parse_yaml
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=30)
@@ -41,6 +43,27 @@ def test_text_is_read_back_as_it_was(values: dict[str, Any]) -> None:
 )
 def test_words_that_could_be_mistaken_are_texts(word: str) -> None:
     assert parse_yaml(block([Key(name="k", value=Flow([word]))]).text, "x").data == {"k": [word]}
+
+
+NUMBERS = st.text(st.sampled_from("0123456789._:-+eETtZzxob /"), max_size=20)
+DATES = st.from_regex(r"\d{4}-\d\d?-\d\d?(([Tt]| +)\d\d?:\d\d:\d\d(\.\d*)?( *(Z|[-+]\d\d?(:\d\d)?))?)?", fullmatch=True)
+WORDS = st.sampled_from(["yes", "No", "ON", "off", "True", "y", "N", "~", "null", "NULL", "=", "<<", ".inf", "-.Inf", ".NaN"])
+
+
+@given(NUMBERS | DATES | WORDS | st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S", "Zs"]), max_size=12))
+@example("2026-01-01")
+@example("2001-12-14t21:59:43.10-05:00")
+@example("2001-12-14 21:59:43.10 -5")
+@example("190:20:30.15")
+@example("1_000")
+@example("0b11")
+@example("1.")
+@example("._5")
+def test_text_is_text_to_readers_of_yaml_1_1(text: str) -> None:
+    for written in (scalar(text), text_scalar(text)):
+        (value,) = yaml.safe_load(f"[{written}]")
+        assert (type(value), value) == (str, text), written
+        assert yaml.safe_load(f"k: {written}\n") == {"k": text}
 
 
 def test_a_line_knows_where_it_comes_from() -> None:
