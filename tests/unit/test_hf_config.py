@@ -553,7 +553,7 @@ def test_every_problem_is_told_at_once_and_inner_keys_with_their_path() -> None:
     [
         (b"", "config.json:1:1: the file is not JSON: expecting value"),
         (b"model_type: llama\n", "config.json:1:1: the file is not JSON: expecting value"),
-        (b'{\n  "a": 1,\n}', "config.json:3:1: the file is not JSON: expecting property name"),
+        (b'{\n  "a": 1,\n  b}', "config.json:3:3: the file is not JSON: expecting property name"),  # not `,}`, which 3.13 has other words for
         (b'{"a": 1} {}', "config.json:1:10: the file is not JSON: extra data"),
         (b"[1, 2]", "config.json:1:1: the file holds a list; expected an object"),
         (b'"llama"', "config.json:1:1: the file holds a single value; expected an object"),
