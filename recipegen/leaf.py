@@ -71,6 +71,16 @@ def read_matrix(path: Path) -> bytes:
         return _read(path, MAX_BYTES + 1)
 
 
+def read_present(path: Path) -> bytes | None:
+    """Return a file's bytes, None where there is none; InputError when it cannot be read."""
+    try:
+        return read_regular(str(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"{path}: {reason(error)}") from error
+
+
 def leaf_files(bundles: Iterable[Bundle]) -> dict[str, bytes]:
     """Return every file of these bundles by its path below the leaf folder; what they share stands once."""
     found: dict[str, bytes] = {}

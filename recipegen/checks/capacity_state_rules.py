@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from recipegen.architecture import Architecture
+from recipegen.builds import build_of
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import RoleView
 from recipegen.errors import Source
 from recipegen.role_flags import draft_method, draft_tokens, size, switch, word
 from recipegen.sizing.block_size import natural_block_size
-from recipegen.sizing.engine_build import engine_build
 from recipegen.sizing.engine_settings import cache_dtypes, mamba_cache_mode
 from recipegen.sizing.state import CacheDtypes, unknown_cache_dtype
 
@@ -66,7 +66,7 @@ def prefix_caching(view: RoleView) -> Iterator[Fault]:
     Source: vLLM 0.26 to 0.28, `config/model.py` `is_prefix_caching_supported`, `models/config.py`, `MambaManager`.
     """
     architecture = view.recipe.model.architecture
-    default_on = engine_build(view.recipe.runtime.vllm).has("hybrid-prefix-caching")
+    default_on = build_of(view.recipe.runtime.vllm).has("hybrid-prefix-caching")
     if not architecture or not architecture.linear or not default_on or switch(view.role, "enable-prefix-caching") is not None:
         return
     cost = "a block more in each group of linear-attention layers"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from recipegen.builds import build_of
 from recipegen.checks.agreement import HASH, carrier, linear_of, place
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import PointView, RoleView
 from recipegen.role_flags import draft_method, draft_tokens, json_keys, word
-from recipegen.sizing.engine_build import engine_build
 
 _FLAGS = ("speculative-config", "spec-method", "spec-tokens", "spec-model")
 _UNCACHED = frozenset({"medusa", "mlp_speculator", "ngram", "ngram_gpu", "suffix"})
@@ -112,7 +112,7 @@ def _refused(point: PointView, prefill: _Draft, decode: _Draft) -> str:
         return "only one side caches layers of a draft: cache regions differ, and transfers fail at the first request"
     if linear_of(point.recipe.model.architecture) and prefill.tokens != decode.tokens:
         return "the states of a hybrid model differ in size, and transfers fail at the first request"
-    compared = carrier(point).compares and engine_build(point.recipe.runtime.vllm).version >= _HASHED_SINCE
+    compared = carrier(point).compares and build_of(point.recipe.runtime.vllm).version >= _HASHED_SINCE
     return HASH if compared and prefill.hashed != decode.hashed else ""
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recipegen.builds import build_of
 from recipegen.checks.agreement import Found, by_place, carrier, linear_of, place, prefix_caching
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import PointView, RoleView
 from recipegen.kv_transfer import kv_transfer, uses_nixl
-from recipegen.sizing.engine_build import engine_build
 from recipegen.sizing.role_sizes import block_size, shared_block_size, unknown_dtype
 from recipegen.sizing.sizes import BlockSizes
 
@@ -178,7 +178,7 @@ def _refused(point: PointView, prefill: int, decode: int) -> str:
     build = point.recipe.runtime.vllm
     if prefill == decode:
         return ""
-    if hybrid and engine_build(build).version < _UNEQUAL_HYBRID_BLOCKS:
+    if hybrid and build_of(build).version < _UNEQUAL_HYBRID_BLOCKS:
         return f"vLLM {build} wants equal kernel blocks for a hybrid model"
     if decode % prefill:
         return f"decode's {decode} is no multiple of prefill's {prefill}"

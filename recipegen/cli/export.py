@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from recipegen.cli.findings import refuse_errors
-from recipegen.cli.matrices import check_path
+from recipegen.cli.matrices import check_path, target_of
 from recipegen.cli.table import printable
 from recipegen.errors import DifferencesFound, InputError
-from recipegen.files import read_regular, reason
-from recipegen.leaf import Differences, write
+from recipegen.files import reason
+from recipegen.leaf import Differences, read_present, write
 
 if TYPE_CHECKING:
     from recipegen.launch import LaunchPlan
@@ -33,7 +33,7 @@ def command(path: Path, point: str | None, form: str, out: Path | None, check: b
 
     checked = check_path(path, point)
     refuse_errors([one for _, one in checked], "nothing was exported")
-    wanted = [(_target(matrix, path, out), export_files(one.plans, form)) for matrix, one in checked]
+    wanted = [(target_of(matrix, path, out), export_files(one.plans, form)) for matrix, one in checked]
     found = [(leaf, files, compare_files(leaf, files, form, only_point=point is not None)) for leaf, files in wanted]
     if check:
         _show(found)
@@ -84,19 +84,13 @@ def compare_files(leaf: Path, wanted: Mapping[str, bytes], form: str, *, only_po
     folder, ending = FORMS[form].folder, FORMS[form].ending
     if (leaf / folder).is_symlink():
         raise InputError(f"{leaf / folder}: not a folder of its own, as exports need")
-    present = {name: data for name in wanted if (data := _read(leaf / name)) is not None}
+    present = {name: data for name in wanted if (data := read_present(leaf / name)) is not None}
     ours = set() if only_point else {f"{folder}/{name}" for name in _ours(leaf / folder, ending)}
     return Differences(
         stale=tuple(sorted(name for name, data in present.items() if data != wanted[name])),
         missing=tuple(sorted(wanted.keys() - present.keys())),
         orphaned=tuple(sorted(ours - wanted.keys())),
     )
-
-
-def _target(matrix: Path, root: Path, out: Path | None) -> Path:
-    if out is None:
-        return matrix.parent
-    return out / matrix.parent.relative_to(root) if root.is_dir() else out
 
 
 def _ours(folder: Path, ending: str) -> list[str]:
@@ -109,16 +103,7 @@ def _ours(folder: Path, ending: str) -> list[str]:
         names = sorted(path.name for path in folder.iterdir() if path.name.endswith(ending) and path.is_file() and not path.is_symlink())
     except OSError as error:
         raise InputError(f"{folder}: {reason(error)}") from error
-    return [name for name in names if is_export(_read(folder / name) or b"")]
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return read_regular(str(path))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InputError(f"{path}: {reason(error)}") from error
+    return [name for name in names if is_export(read_present(folder / name) or b"")]
 
 
 def _refuse_others(leaf: Path, differences: Differences) -> None:
@@ -126,7 +111,7 @@ def _refuse_others(leaf: Path, differences: Differences) -> None:
     from recipegen.srtslurm.export import is_export
 
     for name in differences.stale:
-        if not is_export(_read(leaf / name) or b""):
+        if not is_export(read_present(leaf / name) or b""):
             raise InputError(f"{leaf / name}: not a file that recipegen exported; it stays as it is", hint="another folder by --out, or remove it")
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from recipegen.cli.table import say
 from recipegen.errors import InputError
-from recipegen.files import read_regular, reason, replace_file
+from recipegen.files import reason, replace_file
+from recipegen.leaf import read_present
 
 if TYPE_CHECKING:
     from recipegen.pipeline import Checked
@@ -49,26 +50,17 @@ def index_file(target: Path, checked: Sequence[tuple[Path, Checked]]) -> IndexFi
     from recipegen.review.index import index_text, make_entry
 
     entries = [make_entry(way_to(matrix, target.parent), one) for matrix, one in checked]
-    return IndexFile(target, index_text(entries).encode(), _present(target))
+    return IndexFile(target, index_text(entries).encode(), read_present(target))
 
 
 def committed_index(path: Path, checked: Sequence[tuple[Path, Checked]]) -> IndexFile | None:
     """The index that a tree holds; None where it holds none of ours."""
     from recipegen.review.index import NAME, is_index
 
-    present = _present(path / NAME) if path.is_dir() else None
+    present = read_present(path / NAME) if path.is_dir() else None
     return index_file(path / NAME, checked) if present is not None and is_index(present) else None
 
 
 def way_to(matrix: Path, base: Path) -> str:
     """The relative way to a matrix, with slashes."""
     return Path(os.path.relpath(matrix, base)).as_posix()
-
-
-def _present(target: Path) -> bytes | None:
-    try:
-        return read_regular(str(target))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InputError(f"{target}: {reason(error)}") from error

@@ -24,6 +24,13 @@ def check_path(path: Path, point: str | None, *, simulate: bool = False, cluster
     return [(matrix, _check(matrix, names, simulate=simulate, cluster=cluster)) for matrix in find_matrices(path)]
 
 
+def target_of(matrix: Path, root: Path, out: Path | None) -> Path:
+    """Where the files of a matrix of PATH (`root`) go: beside it, or below `out` in the same shape."""
+    if out is None:
+        return matrix.parent
+    return out / matrix.parent.relative_to(root) if root.is_dir() else out
+
+
 def _check(matrix: Path, points: Sequence[str], *, simulate: bool, cluster: Cluster | None) -> Checked:
     from recipegen.pipeline import Checked, check_matrix
 

@@ -12,7 +12,7 @@ import click
 from recipegen.cli.export import stale_exports, write_exports
 from recipegen.cli.findings import refuse_errors
 from recipegen.cli.index_file import committed_index
-from recipegen.cli.matrices import check_path
+from recipegen.cli.matrices import check_path, target_of
 from recipegen.cli.table import say
 from recipegen.errors import DifferencesFound, InputError
 from recipegen.launch import LaunchPlan
@@ -37,7 +37,7 @@ def command(path: Path, point: str | None, out: Path | None, simulate: bool, che
         raise InputError("--check changes nothing, --clean removes: choose one")
     checked = check_path(path, point, simulate=simulate)
     refuse_errors([one for _, one in checked], "nothing was rendered")
-    leaves = [(_target(matrix, path, out), one.plans) for matrix, one in checked]
+    leaves = [(target_of(matrix, path, out), one.plans) for matrix, one in checked]
     found: list[object] = [_render_leaf(leaf, plans, point, check=check, clean=clean) for leaf, plans in leaves]
     if out is None:
         found += [_exports_are_stale(leaf, plans, point, check=check) for leaf, plans in leaves]
@@ -69,12 +69,6 @@ def _index_is_stale(path: Path, checked: Sequence[tuple[Path, Checked]], *, chec
     else:
         index.write()
     return True
-
-
-def _target(matrix: Path, root: Path, out: Path | None) -> Path:
-    if out is None:
-        return matrix.parent
-    return out / matrix.parent.relative_to(root) if root.is_dir() else out
 
 
 def _render_leaf(leaf: Path, plans: Sequence[LaunchPlan], point: str | None, *, check: bool, clean: bool) -> Differences:

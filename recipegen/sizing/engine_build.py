@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recipegen.builds import Build, build_of
+from recipegen.builds import Build
 from recipegen.model import HardwareSpec, Topology
 from recipegen.sizing.graphs import BLACKWELL_CAP, DEFAULT_CAP
 
@@ -18,11 +18,6 @@ REPLACED_BACKENDS = frozenset({"naive", "pplx"})
 
 BLACKWELL = frozenset({"10.0", "10.3"})
 """Compute capabilities of data-centre Blackwell: b200, gb200; b300, gb300."""
-
-
-def engine_build(declared: str) -> Build:
-    """Return the rules of a declared build of vLLM."""
-    return build_of(declared)
 
 
 def is_blackwell(hardware: HardwareSpec) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recipegen.architecture import Architecture
+from recipegen.builds import build_of
 from recipegen.model import TEMPLATE_TOKENS, Recipe, RoleRecipe
 from recipegen.role_flags import (
     as_whole_number,
@@ -24,7 +25,6 @@ from recipegen.sizing.engine_build import (
     DEFAULT_ALL2ALL,
     REPLACED_BACKENDS,
     capture_cap,
-    engine_build,
     is_blackwell,
     is_sharding_sure,
     shards_sequences,
@@ -88,7 +88,7 @@ def cache_dtypes(role: RoleRecipe) -> CacheDtypes:
 
 def engine_settings(recipe: Recipe, role: RoleRecipe, model: Architecture) -> EngineSettings:
     """Return the settings that a role's engine starts with."""
-    draft, build = draft_tokens(recipe, role), engine_build(recipe.runtime.vllm)
+    draft, build = draft_tokens(recipe, role), build_of(recipe.runtime.vllm)
     backend = word(role, "all2all-backend") or DEFAULT_ALL2ALL
     all2all = DEFAULT_ALL2ALL if backend in REPLACED_BACKENDS else backend
     length = size(role, "max-model-len") or recipe.workload.max_model_len
@@ -169,7 +169,7 @@ def graph_settings(recipe: Recipe, role: RoleRecipe, *, draft: int) -> GraphSett
         draft=draft,
         capture=legal_size(captures.most),
         sizes=tuple(own for own in captures.sizes or () if legal_size(own)),
-        cap=capture_cap(engine_build(recipe.runtime.vllm), blackwell=is_blackwell(recipe.hardware)),
+        cap=capture_cap(build_of(recipe.runtime.vllm), blackwell=is_blackwell(recipe.hardware)),
         fine=word(role, "performance-mode") == "interactivity",
     )
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from math import log
 
 from recipegen.architecture import Architecture
+from recipegen.builds import build_of
 from recipegen.model import Topology
 from recipegen.sizing.calibration import Calibration, MeasuredRow
-from recipegen.sizing.engine_build import ONE_SIDED, engine_build, shards_sequences
+from recipegen.sizing.engine_build import ONE_SIDED, shards_sequences
 from recipegen.sizing.graphs import MIN_GRAPH_BYTES, NONE, graph_memory_gib
 from recipegen.sizing.sizes import Estimate
 
@@ -141,7 +142,7 @@ def _same_settings(calibration: Calibration, situation: Situation) -> bool:
         return False
     if not situation.dispatches:
         return True
-    sharded = shards_sequences(engine_build(calibration.vllm), calibration.all2all_backend, situation.topology)
+    sharded = shards_sequences(build_of(calibration.vllm), calibration.all2all_backend, situation.topology)
     return (situation.all2all, situation.sequence_parallel) == (calibration.all2all_backend, sharded)
 
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipegen.architecture import Architecture
+from recipegen.builds import build_of
 from recipegen.catalogue import hardware_keys, load_hardware
 from recipegen.model import Topology
-from recipegen.sizing.engine_build import engine_build, is_blackwell, is_sharding_sure, shards_sequences
+from recipegen.sizing.engine_build import is_blackwell, is_sharding_sure, shards_sequences
 from recipegen.sizing.weights import stage_margin_gib, weight_parts
 from tests.unit.sizing.models import DEEPSEEK, NEMOTRON, PLAIN, QWEN
 
@@ -35,7 +36,7 @@ def total(model: Architecture, topology: Topology, *, mtp_layers: int = 0, seque
 )
 def test_weights_of_the_studied_model(tp: int, dp: int, mtp: int, gib: float) -> None:
     topology = Topology(tp=tp, dp=dp, ep=True)
-    sequence_parallel = shards_sequences(engine_build(NIGHTLY), ONE_SIDED, topology)
+    sequence_parallel = shards_sequences(build_of(NIGHTLY), ONE_SIDED, topology)
     assert total(QWEN, topology, mtp_layers=mtp, sequence_parallel=sequence_parallel) == pytest.approx(gib, abs=0.01)
 
 
@@ -115,7 +116,7 @@ def test_more_gpus_never_mean_more_weights_on_each(model: Architecture, tp: int,
     ],
 )
 def test_sequence_parallel_moe(build: str, backend: str, tp: int, dp: int, ep: bool, expected: bool) -> None:
-    assert shards_sequences(engine_build(build), backend, Topology(tp=tp, dp=dp, ep=ep)) is expected
+    assert shards_sequences(build_of(build), backend, Topology(tp=tp, dp=dp, ep=ep)) is expected
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_sequence_parallel_moe(build: str, backend: str, tp: int, dp: int, ep: b
     ],
 )
 def test_when_sequence_parallel_moe_is_only_inferred(build: str, backend: str, topology: Topology, sure: bool) -> None:
-    assert is_sharding_sure(engine_build(build), backend, topology) is sure
+    assert is_sharding_sure(build_of(build), backend, topology) is sure
 
 
 @pytest.mark.parametrize("key", hardware_keys())
