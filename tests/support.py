@@ -14,7 +14,7 @@ from recipegen.pipeline import plan_matrix
 ROOT = Path(__file__).parent.parent
 LEAF = ROOT / "recipes/multi-node/Qwen3.8/GB300/8k1k/vllm/disagg"
 
-MINIMAL = """\
+PINS = """\
 schema: recipegen/v1
 name: tiny
 model: qwen3.8-2.4t-nvfp4
@@ -25,11 +25,17 @@ runtime:
   vllm: 0.28.0
   dynamo: {version: 1.2.1}
 expert_parallel: true
+"""
+"""How small matrices begin."""
+MINIMAL = (
+    PINS
+    + """\
 common:
   args: {kv-cache-dtype: fp8, mamba-ssm-cache-dtype: bfloat16, no-enable-prefix-caching: true, kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both}}
   env: {VLLM_SSM_CONV_STATE_LAYOUT: DS}
 points:
 """
+)
 
 
 def matrix_of(*points: str, head: str = MINIMAL) -> str:

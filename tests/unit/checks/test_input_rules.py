@@ -16,18 +16,11 @@ from recipegen.plan import make_plan
 from recipegen.profile_files import load_profile, resolve_profile
 from recipegen.recipe import make_recipe
 from recipegen.yamlsource import MAX_BYTES
+from tests.support import PINS
 
-MATRIX = """\
-schema: recipegen/v1
-name: tiny
-model: qwen3.8-2.4t-nvfp4
-hardware: gb300-nvl72
-workload: {isl: 8192, osl: 1024, max_model_len: 10240}
-runtime:
-  image: vllm/vllm-openai:v0.28.0
-  vllm: 0.28.0
-  dynamo: {version: 1.2.1}
-expert_parallel: true
+MATRIX = (
+    PINS
+    + """\
 common:
   args: {kv-cache-dtype: fp8}
   env: {NCCL_DEBUG: INFO}
@@ -38,6 +31,7 @@ benchmark: {type: sa-bench}
 allow:
   - {rule: pd-tp-ratio, reason: measured so, points: [1xtp4-1xtp8-mtp-cc4-8]}
 """
+)
 PROFILE = """\
 schema: recipegen-cluster/v1
 name: oslo

@@ -19,18 +19,11 @@ from recipegen.model import Matrix, Point, Recipe, Role, RoleRecipe
 from recipegen.recipe import make_recipe
 from recipegen.sizing.role_sizes import room_for, size_role
 from recipegen.sizing.sizes import Budget, Estimate, RoleSizes
+from tests.support import PINS
 
-HEAD = """\
-schema: recipegen/v1
-name: tiny
-model: qwen3.8-2.4t-nvfp4
-hardware: gb300-nvl72
-workload: {isl: 8192, osl: 1024, max_model_len: 10240}
-runtime:
-  image: vllm/vllm-openai:v0.28.0
-  vllm: 0.28.0
-  dynamo: {version: 1.2.1}
-expert_parallel: true
+HEAD = (
+    PINS
+    + """\
 common:
   args:
     all2all-backend: flashinfer_nvlink_one_sided
@@ -49,6 +42,7 @@ decode:
     max-num-seqs: 80
 points:
 """
+)
 """A head under which the default point breaks no rule."""
 
 POINT = '{prefill: 1xTP2DP4, decode: 1xTP4DP4, mtp: 3, concurrency: [128], time_limit: "1:00:00"}'
