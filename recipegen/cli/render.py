@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recipegen.cli.export import stale_exports, write_exports
+from recipegen.cli.export_folders import ExportFolder, committed_exports
 from recipegen.cli.findings import refuse_errors
 from recipegen.cli.index_file import committed_index
 from recipegen.cli.matrices import check_path, target_of
@@ -38,24 +38,20 @@ def command(path: Path, point: str | None, out: Path | None, simulate: bool, che
     checked = check_path(path, point, simulate=simulate)
     refuse_errors([one for _, one in checked], "nothing was rendered")
     leaves = [(target_of(matrix, path, out), one.plans) for matrix, one in checked]
+    exports = committed_exports(leaves, only_point=point is not None) if out is None else []
     found: list[object] = [_render_leaf(leaf, plans, point, check=check, clean=clean) for leaf, plans in leaves]
-    if out is None:
-        found += [_exports_are_stale(leaf, plans, point, check=check) for leaf, plans in leaves]
+    found.append(_exports_are_stale(exports, check=check))
     if out is None and point is None:
         found.append(_index_is_stale(path, checked, check=check))
     if check and any(found):
         raise DifferencesFound("the bundles are not what the matrix renders", hint=f"recipegen render {path}")
 
 
-def _exports_are_stale(leaf: Path, plans: Sequence[LaunchPlan], point: str | None, *, check: bool) -> bool:
-    """Whether the leaf holds exported files that are not what its points give; they are made fresh unless that is only checked."""
-    stale = stale_exports(leaf, plans, only_point=point is not None)
-    for form, differences in stale:
-        if check:
-            for what, name in differences.lines():
-                say(f"{what}: {leaf / name}")
-        else:
-            write_exports(leaf, plans, form, differences)
+def _exports_are_stale(exports: Sequence[ExportFolder], *, check: bool) -> bool:
+    """Whether a leaf holds exported files that are not what its points give; they are made fresh unless that is only checked."""
+    stale = [folder for folder in exports if folder.differences]
+    for folder in stale:
+        folder.show() if check else folder.write()
     return bool(stale)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from recipegen.cli import main
-from recipegen.cli.export import FORMATS, stale_exports
+from recipegen.cli.export import FORMATS
+from recipegen.cli.export_folders import ExportFolder, committed_exports
+from recipegen.launch import LaunchPlan
 from recipegen.pipeline import plan_matrix
 from recipegen.srtslurm.export import FORMS
 from tests.support import LEAF, agg_point, matrix_of
@@ -107,16 +110,30 @@ def test_errors_and_what_cannot_be_said_export_nothing(leaf: Path) -> None:
 
 def test_what_a_leaf_holds_of_exports_is_compared(leaf: Path) -> None:
     plans = plan_matrix((leaf / "matrix.yaml").read_bytes(), "matrix.yaml")
-    assert stale_exports(leaf, plans) == []
+    assert committed_exports([(leaf, plans)], only_point=False) == []
     run(leaf, "--point", plans[0].recipe.point)
     run(leaf, "--format", "commands")
-    ((form, differences),) = stale_exports(leaf, plans)
-    assert (form, differences.missing) == ("srt-slurm", (f"srt-slurm/{plans[1].recipe.point}.yaml",))
+    assert [folder.differences.missing for folder in stale(leaf, plans)] == [(f"srt-slurm/{plans[1].recipe.point}.yaml",)]
     run(leaf)
-    assert stale_exports(leaf, plans) == []
-    ((form, differences),) = stale_exports(leaf, plans[:1])[:1]
-    assert differences.orphaned == (f"srt-slurm/{plans[1].recipe.point}.yaml",)
-    assert stale_exports(leaf, plans[:1], only_point=True) == []
+    assert stale(leaf, plans) == []
+    orphaned = [folder.differences.orphaned for folder in stale(leaf, plans[:1])]
+    assert orphaned == [(f"srt-slurm/{plans[1].recipe.point}.yaml",), (f"commands/{plans[1].recipe.point}.sh",)]
+    assert stale(leaf, plans[:1], only_point=True) == []
+
+
+def stale(leaf: Path, plans: Sequence[LaunchPlan], *, only_point: bool = False) -> list[ExportFolder]:
+    return [folder for folder in committed_exports([(leaf, plans)], only_point=only_point) if folder.differences]
+
+
+def test_all_that_a_form_cannot_say_of_a_tree_is_said_at_once(leaf: Path) -> None:
+    other = leaf.parent / "other"
+    other.mkdir()
+    for folder in (leaf, other):
+        (folder / "matrix.yaml").write_text(matrix_of(agg_point("1xTP8")) + "benchmark: {type: aiperf}\n")
+    done = run(leaf.parent)
+    assert done.exit_code == 2
+    assert [f"{folder}/matrix.yaml" in done.stderr for folder in (leaf, other)] == [True, True]
+    assert names(leaf.parent) == ["leaf/matrix.yaml", "other/matrix.yaml"]
 
 
 def test_a_folder_that_is_something_else_is_refused(leaf: Path, tmp_path: Path) -> None:
