@@ -70,13 +70,8 @@ def _head_keys(name: str, recipe: SrtRecipe) -> Iterator[Key]:
 def _job_keys(recipe: SrtRecipe) -> Iterator[Key]:
     if recipe.setup_script:
         yield Key(name="setup_script", value=Flow(recipe.setup_script), source=recipe.place("setup_script"))
-    slurm = {
-        **_given(sbatch={entry.name: _option(entry) for entry in recipe.sbatch}),
-        **_given(srun=[f"--{entry.name}" if entry.value is True else f"--{entry.name}={entry.value}" for entry in recipe.srun]),
-    }
-    if slurm:
-        source = (*recipe.sbatch, *recipe.srun)[0].source
-        yield Key(name="slurm", value=Flow(slurm), source=source)
+    if slurm := tuple(_slurm_keys(recipe)):
+        yield Key(name="slurm", value=slurm)
     if recipe.dedicated_node:
         yield Key(name="infra", value=Flow({"dedicated_node": True}), source=recipe.place("dedicated_node"))
     if recipe.ready_s is not None:
@@ -84,6 +79,14 @@ def _job_keys(recipe: SrtRecipe) -> Iterator[Key]:
     if recipe.frontend_args:
         args = {entry.name: entry.value for entry in recipe.frontend_args}
         yield Key(name="frontend", value=Flow({"args": args}), source=recipe.frontend_args[0].source)
+
+
+def _slurm_keys(recipe: SrtRecipe) -> Iterator[Key]:
+    if recipe.sbatch:
+        yield Key(name="sbatch", value=tuple(Key(name=entry.name, value=Flow(_option(entry)), source=entry.source) for entry in recipe.sbatch))
+    if recipe.srun:
+        options = [f"--{entry.name}" if entry.value is True else f"--{entry.name}={entry.value}" for entry in recipe.srun]
+        yield Key(name="srun", value=Flow(options), source=recipe.srun[0].source)
 
 
 def _option(entry: Entry) -> object:

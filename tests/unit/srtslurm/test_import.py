@@ -93,7 +93,7 @@ def test_both_layouts_give_the_same_matrix() -> None:
         ([("slurm:", "health_check: {max_attempts: 60}\nslurm:")], "deadlines: {ready: 600}"),
         ([("slurm:", "setup_script: deps.sh\nslurm:")], "setup_script: deps.sh"),
         ([("slurm:", 'sbatch_directives: {mem: "0", cpus-per-task: "72", contiguous: ""}\nsrun_options: {mem: "0"}\nslurm:')],
-         'slurm: {sbatch: {mem: "0", cpus-per-task: "72", contiguous: true}, srun: ["--mem=0"]}'),
+         'slurm:\n  sbatch:\n    mem: "0"\n    cpus-per-task: "72"\n    contiguous: true\n  srun: ["--mem=0"]'),
         ([("slurm:", "infra: {etcd_nats_dedicated_node: true}\nslurm:")], "infra: {dedicated_node: true}"),
         ([("type: dynamo,", "type: dynamo, args: {router-mode: kv, router-reset-states: true},")], "frontend: {args: {router-mode: kv, router-reset-states: true}}"),
         ([("slurm:", "environment: {NCCL_DEBUG: INFO}\nslurm:")], "NCCL_DEBUG: INFO"),
@@ -169,6 +169,13 @@ def test_what_cannot_run_is_refused_at_its_place(changes: list[tuple[str, str]],
     found = reasons(report)
     assert any(reason in one for one in found), found
     assert all(one.startswith("a.yaml:") for one in found)
+
+
+def test_an_option_of_slurm_is_refused_at_its_own_line() -> None:
+    recipe = changed(V1, ("slurm:", "sbatch_directives:\n  mem: 0\n  nodes: 4\nslurm:"))
+    report, _ = import_one(recipe)
+    line = recipe.splitlines().index("  nodes: 4") + 1
+    assert [one.partition(": ")[0] for one in reasons(report)] == [f"a.yaml:{line}:3"]
 
 
 def test_files_that_differ_in_topology_and_load_are_points_of_one_matrix() -> None:
