@@ -7,10 +7,25 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 MOST_BYTES = 64 * 1024 * 1024
 """How much of a file is read at once: far more than any of ours holds."""
+
+
+@contextlib.contextmanager
+def folder_for(path: Path) -> Iterator[None]:
+    """Make the folder of a file that is then written; where that fails, the folders made for it go again."""
+    made = [folder for folder in path.parents if not folder.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for folder in made:
+                folder.rmdir()
+        raise
 
 
 def replace_file(path: Path, data: bytes, *, mode: int, sync: bool = False) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipegen.errors import InputError
-from recipegen.files import read_regular, reason, replace_file
+from recipegen.files import folder_for, read_regular, reason, replace_file
 from recipegen.launch import Bundle
 from recipegen.yamlsource import MAX_BYTES
 
@@ -114,8 +114,7 @@ def write(leaf: Path, files: Mapping[str, bytes]) -> None:
     """Write files, each whole or not at all; the manifests last, so that a bundle with a manifest is complete."""
     for name in sorted(files, key=lambda name: (name.endswith("/MANIFEST"), name)):
         path = leaf / name
-        with _explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with _explained(path), folder_for(path):
             replace_file(path, files[name], mode=_new_mode())
 
 

@@ -1,7 +1,8 @@
-"""Rules over what a matrix pins and asks for itself: a model without a data file, a setup script, NATS."""
+"""Rules over what a matrix pins and asks for itself: a model, Dynamo, a setup script, NATS."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from recipegen.checks.finding import Fault, Severity
@@ -24,6 +25,24 @@ def unpinned(view: PointView) -> Iterator[Fault]:
     if model.is_hub_id and not model.revision:
         message = f"{model.repo} has no revision: whatever is newest when the engine starts is served"
         yield Fault(_model_place(view.recipe), message, "add `revision`, 40 hex digits, to `model`")
+
+
+@rule("dynamo-unpinned", Severity.NOTE)
+def dynamo_unpinned(view: PointView) -> Iterator[Fault]:
+    """No version of Dynamo is named, or it is installed from a branch.
+
+    Before an engine starts, every node compares the installed Dynamo with `runtime.dynamo.version`. Without one, whichever the
+    image has is taken: front end and workers agree, as they share the image, but another image may behave otherwise. From git
+    without a commit, whatever the branch holds when the job starts is built: a warning.
+
+    Mend: name `runtime.dynamo.version`; end a git `source` in `@COMMIT`.
+    """
+    dynamo, place = view.recipe.runtime.dynamo, view.recipe.runtime.image_source
+    if dynamo.install == "git" and not re.search(r"@[0-9a-f]{7,40}$", dynamo.source):
+        message = f"Dynamo is built from {dynamo.source} as it is when the job starts: no commit is named"
+        yield Fault(place, message, "end `runtime.dynamo.source` in @COMMIT", severity=Severity.WARNING)
+    elif not dynamo.version:
+        yield Fault(place, "no version of Dynamo is named: whichever the image has is taken, and not compared", "add `runtime.dynamo.version`")
 
 
 @rule("cluster-model-alias", Severity.ERROR)
@@ -71,7 +90,7 @@ def nats(view: ClusterView) -> Iterator[Fault]:
         yield Fault(view.at("nats"), message, "set `nats` of the profile, or leave `request_plane` out")
 
 
-POINT_RULES: tuple[Rule[PointView], ...] = (unpinned,)
+POINT_RULES: tuple[Rule[PointView], ...] = (unpinned, dynamo_unpinned)
 CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (alias, setup_script, nats)
 
 

@@ -11,7 +11,7 @@ import click
 
 from recipegen.cli.table import printable
 from recipegen.errors import ChecksFailed, InputError, Problem, Source
-from recipegen.files import read_regular, reason, replace_file
+from recipegen.files import folder_for, read_regular, reason, replace_file
 
 if TYPE_CHECKING:
     from recipegen.srtslurm.report import FileReport
@@ -121,11 +121,11 @@ def _write_all(out: Path, matrices: Mapping[str, bytes], *, force: bool) -> dict
     for name, data in matrices.items():
         path = out / name
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if force:
-                replace_file(path, data, mode=0o644)
-            else:
-                _create(path, data)
+            with folder_for(path):
+                if force:
+                    replace_file(path, data, mode=0o644)
+                else:
+                    _create(path, data)
         except OSError as error:
             lost[name] = Problem(Source(str(path)), f"cannot be written: {reason(error)}", rule="srt-write")
     return lost

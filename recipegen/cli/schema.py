@@ -33,11 +33,11 @@ def _absolute(path: Path) -> PurePosixPath:
 
 
 def _write(out: Path, text: str) -> None:
-    from recipegen.files import reason, replace_file
+    from recipegen.files import folder_for, reason, replace_file
 
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(out, text.encode(), mode=0o644)
+        with folder_for(out):
+            replace_file(out, text.encode(), mode=0o644)
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {reason(error)}") from error
     click.echo(f"written: {out}", err=True)

@@ -77,11 +77,11 @@ class Captures:
 
 
 def cache_dtypes(role: RoleRecipe) -> CacheDtypes:
-    """The cache dtypes that a role's flags choose."""
+    """The cache dtypes that a role's flags choose; a flag's negative, which the engine does not have, chooses none."""
 
     def chosen(flag: str) -> str:
         value = role.flag(flag)
-        return "auto" if value is None else str(value)
+        return "auto" if value is None or value is False else str(value)
 
     return CacheDtypes(kv=chosen("kv-cache-dtype"), conv=chosen("mamba-cache-dtype"), ssm=chosen("mamba-ssm-cache-dtype"))
 

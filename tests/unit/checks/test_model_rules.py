@@ -46,6 +46,23 @@ def test_a_hub_id_without_a_revision(pin: str, warned: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("dynamo", "expected"),
+    [
+        ("version: 1.2.1", []),
+        ("install: present", ["note dynamo-unpinned"]),
+        (f"install: git, source: https://example.org/dynamo.git@{COMMIT}, version: 1.2.1", []),
+        ("install: git, source: https://example.org/dynamo.git@main, version: 1.2.1", ["warning dynamo-unpinned"]),
+        ("install: git, source: https://example.org/dynamo.git", ["warning dynamo-unpinned"]),
+    ],
+)
+def test_a_dynamo_that_may_be_any(dynamo: str, expected: list[str]) -> None:
+    (view,) = points_of(text_with(("version: 1.2.1", dynamo)))
+    findings = [f for rule in POINT_RULES for f in rule.findings(view)]
+    assert [f"{f.severity.value} {f.rule}" for f in findings] == expected
+    assert all(f.source.line for f in findings)
+
+
+@pytest.mark.parametrize(
     ("pin", "profile", "expected"),
     [
         ("{repo: qwen-fp8}", "", [f"{MODEL_AT} error cluster-model-alias"]),

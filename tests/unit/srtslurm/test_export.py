@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from recipegen.benchmarks import benchmark_settings
@@ -169,11 +169,18 @@ def planned(matrix: dict[str, Any]) -> list[LaunchPlan]:
     return plan_matrix(json.dumps(matrix, ensure_ascii=False).encode(), "matrix.yaml")
 
 
+NEGATIVE_DTYPE = {
+    "schema": "recipegen/v1", "name": "tiny", "model": "qwen3.8-2.4t-nvfp4", "hardware": "gb300-nvl72", "workload": {"isl": 1024, "osl": 1024},
+    "runtime": {"image": "on", "dynamo": {"version": "1.2.1"}}, "decode": {"args": {"kv-cache-dtype": False}},
+    "points": [{"prefill": "1xTP4", "decode": "1xTP8", "concurrency": [1], "time_limit": "1:00:00"}],
+}  # fmt: skip
+"""A flag that the engine does not have decided on block sizes, but not any more when it came back as `no-kv-cache-dtype: true`."""
 GENERATED = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
 @GENERATED
 @given(matrices())
+@example(NEGATIVE_DTYPE)
 def test_what_is_exported_and_imported_is_the_same(matrix: dict[str, Any]) -> None:
     try:
         plans = planned(matrix)
@@ -186,6 +193,7 @@ def test_what_is_exported_and_imported_is_the_same(matrix: dict[str, Any]) -> No
 
 @GENERATED
 @given(matrices())
+@example(NEGATIVE_DTYPE)
 def test_the_second_layout_says_the_same(matrix: dict[str, Any]) -> None:
     """But where a benchmark sends its requests, and lengths and load of one that brings its own: that has no key there."""
     try:
