@@ -33,18 +33,19 @@ def load_model(key: str) -> ModelSpec:
 
     data = validate(parse_yaml(_read("models", key, model_keys()), f"data/models/{key}.yaml"), ModelSchema)
     architecture = make_architecture(data.architecture) if data.architecture else None
-    return ModelSpec(key=key, architecture=architecture, **data.model_dump(exclude={"architecture"}))
+    return ModelSpec(key=key, **{**dict(data), "architecture": architecture})
 
 
 def make_architecture(data: ArchitectureSchema) -> Architecture:
     """Return a validated architecture as the domain has it."""
     attention, linear, moe = data.attention, data.linear, data.moe
-    return Architecture(
-        **data.model_dump(exclude={"attention", "linear", "moe"}),
-        attention=Attention(**attention.model_dump(exclude={"mla"}), mla=Mla(**attention.mla.model_dump()) if attention.mla else None),
-        linear=LinearAttention(**linear.model_dump()) if linear else None,
-        moe=Moe(**moe.model_dump()) if moe else None,
-    )
+    mla = Mla(**dict(attention.mla)) if attention.mla else None
+    parts = {
+        "attention": Attention(**{**dict(attention), "mla": mla}),
+        "linear": LinearAttention(**dict(linear)) if linear else None,
+        "moe": Moe(**dict(moe)) if moe else None,
+    }
+    return Architecture(**{**dict(data), **parts})
 
 
 @cache
@@ -53,7 +54,7 @@ def load_hardware(key: str) -> HardwareSpec:
     from recipegen.matrix_schema import HardwareSchema
 
     data = validate(parse_yaml(_read("hardware", key, hardware_keys()), f"data/hardware/{key}.yaml"), HardwareSchema)
-    return HardwareSpec(key=key, **data.model_dump())
+    return HardwareSpec(key=key, **dict(data))
 
 
 @cache

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 
 from recipegen.errors import near_match
 
@@ -53,8 +54,8 @@ class Formula:
     text: str
     _root: _Node
 
-    @property
-    def names(self) -> dict[str, int]:
+    @cached_property
+    def names(self) -> Mapping[str, int]:
         """Every name used, with the offset of its first use."""
         found: dict[str, int] = {}
         _collect(self._root, found)
@@ -72,8 +73,12 @@ class Formula:
         return _show(self._root, values)
 
 
+@lru_cache(maxsize=1024)
 def parse_formula(text: str) -> Formula:
-    """Parse + - * / ( ) over whole numbers and names; raise FormulaError with the offset of what is wrong."""
+    """Parse + - * / ( ) over whole numbers and names; raise FormulaError with the offset of what is wrong.
+
+    Points mostly share the formulas of their matrix.
+    """
     if len(text) > MAX_LENGTH:
         raise FormulaError(f"longer than {MAX_LENGTH} characters")
     parser = _Parser(text)
@@ -145,14 +150,15 @@ def _collect(node: _Node, found: dict[str, int]) -> None:
         _collect(node.right, found)
 
 
-def _evaluate(node: _Node, values: Mapping[str, int]) -> Fraction:
+def _evaluate(node: _Node, values: Mapping[str, int]) -> int | Fraction:
+    """The exact value: a whole number as long as divisions leave one."""
     if isinstance(node, _Number):
-        return Fraction(node.value)
+        return node.value
     if isinstance(node, _Name):
         if node.name not in values:
             near = near_match(node.name, values)
             raise FormulaError(f"unknown name '{node.name}'" + (f"; {near}" if near else ""), node.offset)
-        return Fraction(values[node.name])
+        return values[node.name]
     left, right = _evaluate(node.left, values), _evaluate(node.right, values)
     match node.op:
         case "+":
@@ -162,9 +168,15 @@ def _evaluate(node: _Node, values: Mapping[str, int]) -> Fraction:
         case "*":
             return left * right
         case _:
-            if not right:
-                raise FormulaError("division by zero")
-            return left / right
+            return _divided(left, right)
+
+
+def _divided(left: int | Fraction, right: int | Fraction) -> int | Fraction:
+    if not right:
+        raise FormulaError("division by zero")
+    if isinstance(left, int) and isinstance(right, int) and not left % right:
+        return left // right
+    return Fraction(left) / right
 
 
 def _show(node: _Node, values: Mapping[str, int]) -> str:

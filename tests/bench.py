@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from recipegen.pipeline import check_matrix, plan_matrix, render_plans
+from recipegen.review.diff import MatrixText, TextPair, compare_all
 from tests.support import LEAF, MINIMAL
 
 REPEATS = 5
@@ -40,6 +41,7 @@ def main() -> None:
     print(f"plan of eight points, in process {timed(lambda: plan_matrix(text, 'matrix.yaml')) * 1000:7.1f} ms")
     print(f"render of eight, in process      {timed(lambda: render_plans(plans)) * 1000:7.1f} ms")
     linearity()
+    differences(text.decode())
     print(f"peak memory of this process      {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:7.0f} MiB")
 
 
@@ -56,6 +58,20 @@ def linearity() -> None:
 def many_points(count: int) -> bytes:
     lines = (f'  - {{agg: TP8, concurrency: [{n}], time_limit: "1:00:00"}}\n' for n in range(1, count + 1))
     return (MINIMAL + "".join(lines)).encode()
+
+
+def differences(text: str, count: int = 200) -> None:
+    """A diff follows every point on both sides, sizes and rules included: its cost beside that of planning the same points."""
+    olds = [text.replace("name: ", f"name: m{n}-").replace("isl: 8192", f"isl: {8192 - n}").encode() for n in range(count)]
+    news = [old.replace(b"kv-cache-dtype: fp8 ", b"gpu-memory-utilization: 0.9\n    kv-cache-dtype: fp8 ") for old in olds]
+    pairs = [TextPair(*(MatrixText(path=f"{n}", data=data) for data in pair)) for n, pair in enumerate(zip(olds, news, strict=True))]
+    one = pairs[: count // 2] + [TextPair(pair.old, pair.old) for pair in pairs[count // 2 :]]
+    points = sum(len(plan_matrix(data, "m")) for data in (*olds, *news))
+    planned = timed(lambda: [plan_matrix(data, "m") for data in (*olds, *news)], repeats=3)
+    print(f"plan of {points // 2} points, both sides   {planned:7.2f} s    1.0 x")
+    for label, some in {"diff, every point changed": pairs, "diff, half of them changed": one}.items():
+        spent = timed(lambda some=some: compare_all(some), repeats=3)
+        print(f"{label:32} {spent:7.2f} s  {spent / planned:5.1f} x")
 
 
 def timed(action: Callable[[], object], *, repeats: int = REPEATS) -> float:

@@ -30,8 +30,8 @@ def unknown(view: SettingView) -> Iterator[Fault]:
     Mend: take the near match, or leave the flag out.
     Source: vLLM 0.26 to 0.29, `engine/arg_utils.py`; Dynamo 1.2, `dynamo/vllm/args.py`.
     """
-    head = _head(view)
-    use = view.catalogue.find(view.setting.name)
+    head = view.head
+    use = view.use
     if use is not None and f"-{head}" in use.spec.aliases:
         message = f"'{head}' is a short form; recipegen would write --{head}, which vLLM does not know"
         yield Fault(view.setting.name_place, message, _write(use.spec.name))
@@ -53,7 +53,7 @@ def removed(view: SettingView) -> Iterator[Fault]:
     Mend: what took its place, or leave it out.
     Source: the flags of vLLM 0.26 to 0.29, one against the other; Dynamo 1.2 `dynamo/vllm/args.py` for `connector`.
     """
-    head = _head(view)
+    head = view.head
     if why := flag_notes().refused.get(head):
         yield Fault(view.setting.name_place, f"'{head}' stops the worker: {why}", _successor(head))
     elif (seen := _sighting(view)).removed:
@@ -71,7 +71,7 @@ def too_new(view: SettingView) -> Iterator[Fault]:
     Source: the flags of vLLM 0.26 to 0.29, one against the other.
     """
     if added := _sighting(view).added:
-        message = f"'{_head(view)}' is new in vLLM {added}, and {view.catalogue.label} stops with 'unrecognized arguments' when it starts"
+        message = f"'{view.head}' is new in vLLM {added}, and {view.catalogue.label} stops with 'unrecognized arguments' when it starts"
         yield Fault(view.setting.name_place, message, f"leave it out, or take vLLM {added}", _doubt(view.catalogue))
 
 
@@ -85,9 +85,9 @@ def serve_only(view: SettingView) -> Iterator[Fault]:
     Mend: Dynamo's own flag where there is one, or leave it out.
     Source: vLLM `entrypoints/openai/cli_args.py`; Dynamo 1.2 `dynamo/vllm/args.py`.
     """
-    use = view.catalogue.find(view.setting.name)
+    use = view.use
     if use is not None and not use.spec.engine:
-        head = _head(view)
+        head = view.head
         message = f"'{head}' is a flag of `vllm serve`, not of Dynamo's worker, which stops with 'unrecognized arguments' when it starts"
         yield Fault(view.setting.name_place, message, _successor(head) or "leave it out", _doubt(view.catalogue))
 
@@ -100,13 +100,9 @@ def unless_owned(judge: Rule[SettingView]) -> Rule[SettingView]:
     owned = REAL.owned_flags()
 
     def check(view: SettingView) -> Iterable[Fault]:
-        return () if _head(view) in owned else judge.check(view)
+        return () if view.head in owned else judge.check(view)
 
     return replace(judge, check=check)
-
-
-def _head(view: SettingView) -> str:
-    return view.setting.name.partition(".")[0].replace("_", "-")
 
 
 def _doubt(catalogue: FlagCatalogue) -> Severity | None:
@@ -116,7 +112,7 @@ def _doubt(catalogue: FlagCatalogue) -> Severity | None:
 
 def _sighting(view: SettingView) -> Sighting:
     """In which other builds a flag is that this one has not."""
-    if view.catalogue.find(view.setting.name) is not None:
+    if view.use is not None:
         return Sighting()
     return look_around(view.catalogue, lambda other: other.find(view.setting.name) is not None)
 

@@ -12,9 +12,10 @@ from recipegen.engine.flag_history import look_around
 from recipegen.engine.flag_misfit import Misfit, Wrong
 from recipegen.engine.flag_notes import Replacement, flag_notes
 from recipegen.engine.flag_spec import FlagUse
-from recipegen.engine.flag_values import derived_misfits, misfits
+from recipegen.engine.flag_values import misfits
 from recipegen.errors import Source
 from recipegen.role_flags import read_json
+from recipegen.settings import Value
 
 
 @rule("flag-type", Severity.ERROR)
@@ -89,8 +90,11 @@ def replaced(view: SettingView) -> Iterator[Fault]:
     Mend: write what is meant.
     Source: vLLM 0.26 to 0.29, `config/parallel.py`, `config/speculative.py`, `config/attention.py`, `config/vllm.py`; the NIXL connector.
     """
-    for known in flag_notes().replaced if view.setting.value is not None and view.catalogue.sure and not view.derived else ():
-        value = _written(view, known)
+    use = view.use
+    if use is None or use.negative or view.setting.value is None or view.derived or not view.catalogue.sure:
+        return
+    for known in flag_notes().replaced_of(use.spec.name):
+        value = _written(view.setting.value, use, known)
         if value is not None and known.holds(value):
             place = view.setting.place_of(tuple(known.flag.split(".")[1:]))
             yield Fault(place, f"'{known.flag}: {value}': {known.message}", known.mend, Severity.NOTE if known.note else None)
@@ -101,11 +105,9 @@ VALUE_RULES: tuple[Rule[SettingView], ...] = (wrong_type, wrong_choice, out_of_r
 
 def _of(view: SettingView, wrong: Wrong) -> Iterator[Fault]:
     """Faults of one kind; a flag that is not there, or not a worker's, and one that is taken back have none."""
-    use = view.catalogue.find(view.setting.name)
-    if use is None or not use.spec.engine or view.setting.value is None:
-        return
-    for found in derived_misfits(use) if view.derived else misfits(use, view.setting.value):
-        if found.wrong is wrong:
+    use = view.use
+    for found in view.misfits:
+        if use is not None and found.wrong is wrong:
             name = ".".join((use.spec.name, *found.path)) if found.path else view.setting.name
             seen = _elsewhere(view, found)
             basis = "" if view.catalogue.sure else f" (by vLLM {view.catalogue.version})"
@@ -134,16 +136,13 @@ def _elsewhere(view: SettingView, found: Misfit) -> str:
     return str(look_around(view.catalogue, takes))
 
 
-def _written(view: SettingView, known: Replacement) -> object | None:
-    """The value that a setting gives the flag, or the key of a JSON argument, that is replaced; None where it gives none."""
-    setting, (head, *keys) = view.setting, known.flag.split(".")
-    use = view.catalogue.find(setting.name)
-    if use is None or use.spec.name != head or use.negative:
-        return None
+def _written(value: Value, use: FlagUse, known: Replacement) -> object | None:
+    """What the value of a flag gives, itself or at the key of a JSON argument, where that is replaced; None where it gives nothing."""
+    keys = known.flag.split(".")[1:]
     if not keys or list(use.keys) == keys:
-        return None if known.where and keys else setting.value
-    given = _object(setting.value) if not use.keys else {}
-    return given.get(keys[0]) if all(given.get(key) == value for key, value in known.where.items()) else None
+        return None if known.where and keys else value
+    given = _object(value) if not use.keys else {}
+    return given.get(keys[0]) if all(given.get(key) == own for key, own in known.where.items()) else None
 
 
 def _object(value: object) -> dict[str, object]:

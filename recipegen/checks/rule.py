@@ -36,8 +36,10 @@ class Rule(RuleText, Generic[View]):
     check: Callable[[View], Iterable[Fault]]
 
     def findings(self, view: View) -> Iterator[Finding]:
-        for fault in self.check(view):
-            yield Finding(rule=self.id, severity=fault.severity or self.severity, source=fault.source, message=fault.message, mend=fault.mend)
+        return map(self.finding, self.check(view))
+
+    def finding(self, fault: Fault) -> Finding:
+        return Finding(rule=self.id, severity=fault.severity or self.severity, source=fault.source, message=fault.message, mend=fault.mend)
 
 
 AnyRule = Rule[Any]

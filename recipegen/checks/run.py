@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from recipegen.checks.allow_rules import ALLOW_RULES, AllowView
 from recipegen.checks.finding import Finding, Severity
 from recipegen.checks.registry import CLUSTER_RULES, POINT_RULES, ROLE_RULES, SETTING_RULES, all_rules
 from recipegen.checks.rule import AnyRule
 from recipegen.checks.views import ClusterView, PointView, SettingView
-from recipegen.clusters import ClusterProfile
 from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.errors import NOWHERE, Problem, Source
 from recipegen.model import Allowance, Matrix
+
+if TYPE_CHECKING:
+    from recipegen.clusters import ClusterProfile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,8 @@ def _point(point: PointView, cluster: Cluster | None) -> Iterator[Finding]:
 
 def _apply(rules: Iterable[AnyRule], view: object) -> Iterator[Finding]:
     for rule in rules:
-        yield from rule.findings(view)
+        for fault in rule.check(view):
+            yield rule.finding(fault)
 
 
 def _allowed(finding: Finding, allow: Sequence[Allowance]) -> Finding:

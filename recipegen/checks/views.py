@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from recipegen.clusters import ClusterProfile
 from recipegen.engine.flag_catalogue import FlagCatalogue
+from recipegen.engine.flag_misfit import Misfit
+from recipegen.engine.flag_spec import FlagUse
+from recipegen.engine.flag_values import derived_misfits, misfits
 from recipegen.errors import NOWHERE, Source
 from recipegen.launch import WorkerLayout
 from recipegen.model import Recipe, Role, RoleRecipe
 from recipegen.settings import Setting
 from recipegen.sizing.sizes import RoleSizes
+
+if TYPE_CHECKING:
+    from recipegen.clusters import ClusterProfile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +28,24 @@ class SettingView:
     setting: Setting
     catalogue: FlagCatalogue
     derived: bool = False
+
+    @cached_property
+    def head(self) -> str:
+        """The flag without keys after a dot, spelt with `-`."""
+        return self.setting.name.partition(".")[0].replace("_", "-")
+
+    @cached_property
+    def use(self) -> FlagUse | None:
+        """How the build understands the name; None where it has no such flag."""
+        return self.catalogue.find(self.setting.name)
+
+    @cached_property
+    def misfits(self) -> tuple[Misfit, ...]:
+        """What the flag does not take of the value; none of a flag that is not there, or not a worker's, or is taken back."""
+        use, value = self.use, self.setting.value
+        if use is None or not use.spec.engine or value is None:
+            return ()
+        return tuple(derived_misfits(use) if self.derived else misfits(use, value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +94,13 @@ class RoleView:
 
 @dataclass(frozen=True, kw_only=True)
 class PointView:
-    """A resolved point with its roles."""
+    """A resolved point with its roles. `front_ends` is how many it gets; nginx stands before several."""
 
     recipe: Recipe
     roles: tuple[RoleView, ...]
+    front_ends: int = 1
 
-    @property
+    @cached_property
     def pair(self) -> tuple[RoleView, RoleView] | None:
         """Prefill and decode; None for an aggregated point."""
         found = {view.role.role: view for view in self.roles}

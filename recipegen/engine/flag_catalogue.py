@@ -45,6 +45,16 @@ class FlagCatalogue:
 
     def find(self, name: str) -> FlagUse | None:
         """Understand a name as vLLM's parser does: `_` is `-` up to the first dot, then keys of a JSON argument; aliases and `no-` forms."""
+        if name not in self._understood:
+            self._understood[name] = self._understand(name)
+        return self._understood[name]
+
+    @cached_property
+    def _understood(self) -> dict[str, FlagUse | None]:
+        """Names that were asked for: the same few stand in every point, and rules ask for them over and over."""
+        return {}
+
+    def _understand(self, name: str) -> FlagUse | None:
         head, *keys = name.split(".")
         head = head.replace("_", "-")
         if spec := self.flags.get(head) or self._aliases.get(head):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -41,6 +41,18 @@ class FlagNotes:
     instead: Mapping[str, str]
     refused: Mapping[str, str]
     replaced: tuple[Replacement, ...]
+
+    def replaced_of(self, flag: str) -> tuple[Replacement, ...]:
+        """What is known to be replaced of a flag's values, or of those of its keys."""
+        return self._by_flag.get(flag, ())
+
+    @cached_property
+    def _by_flag(self) -> Mapping[str, tuple[Replacement, ...]]:
+        found: dict[str, tuple[Replacement, ...]] = {}
+        for known in self.replaced:
+            head = known.flag.partition(".")[0]
+            found[head] = (*found.get(head, ()), known)
+        return found
 
 
 @cache

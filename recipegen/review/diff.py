@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from recipegen.checks.finding import Finding, Severity
+from recipegen.checks.finding import Finding
 from recipegen.checks.run import finding_of
 from recipegen.errors import InputError
 from recipegen.launch import LaunchPlan
@@ -14,15 +14,11 @@ from recipegen.matrix import parse_matrix
 from recipegen.model import Matrix, Point
 from recipegen.pipeline import Checked, check_points
 from recipegen.plan_json import plan_document
-from recipegen.review.diff_facts import point_facts
+from recipegen.review.diff_changes import fact_changes
+from recipegen.review.diff_facts import FactTeller
 from recipegen.review.diff_findings import compare_findings
-from recipegen.review.diff_model import Change, Fact, FindingChange, MatrixChange, PointChange, Section, UnusableSide
+from recipegen.review.diff_model import Change, Fact, Facts, FindingChange, MatrixChange, PointChange, Section, UnusableSide
 from recipegen.review.diff_points import common_meaning, meaning, pair_points
-from recipegen.review.diff_sizes import HEAD_ROOM, KV_CACHE
-
-_TELLING = frozenset({Section.WORKLOAD, Section.ROLE, Section.FLAG})
-"""Sections that sizes depend on: where one of them changes, a role's head room is told even where it stays."""
-_Facts = dict[tuple[Section, str, str], Fact]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,16 +107,18 @@ def _by_name(versions: Iterable[_Version]) -> dict[str, list[_Version]]:
 def _compare(old: _Version, new: _Version) -> MatrixChange:
     pairs = pair_points(old.points, new.points)
     chosen = _concerned(old, new, pairs)
-    sides = _Sides(old, new, _follow(old, [one for one, _ in chosen if one]), _follow(new, [other for _, other in chosen if other]))
-    failed = {"from": _errors(old, sides.before), "to": _errors(new, sides.after)}
+    if not chosen and old.matrix and new.matrix:
+        return MatrixChange(old=old.path, new=new.path, compared=len(pairs))
+    before, after = _Side(old, [one for one, _ in chosen if one]), _Side(new, [other for _, other in chosen if other])
+    failed = {"from": before.errors, "to": after.errors}
     renamed = {one.name: other.name for one, other in pairs if one and other}
-    points = (_compare_point(sides, one, other) for one, other in chosen)
+    points = (_compare_point(before, after, one, other) for one, other in chosen)
     return MatrixChange(
         old=old.path,
         new=new.path,
         compared=len(renamed),
         points=tuple(point for point in points if point),
-        findings=() if any(failed.values()) or not new.path else _findings(sides, renamed),
+        findings=() if any(failed.values()) or not new.path else _findings(before, after, renamed),
         unusable=tuple(UnusableSide(side=side, findings=errors) for side, errors in failed.items() if errors),
     )
 
@@ -132,56 +130,47 @@ def _concerned(old: _Version, new: _Version, pairs: list[tuple[Point | None, Poi
     return [(one, other) for one, other in pairs if one is None or other is None or meaning(one) != meaning(other)]
 
 
-def _follow(version: _Version, points: Sequence[Point]) -> Checked:
-    if version.matrix is None:
-        return Checked(findings=(), usable=not version.errors)
-    return check_points(version.matrix, points)
+class _Side:
+    """A version with some of its points followed: what was found, and what is true of each."""
+
+    def __init__(self, version: _Version, points: Sequence[Point]) -> None:
+        self.version, matrix = version, version.matrix
+        self.checked = check_points(matrix, points) if matrix else Checked(findings=(), usable=not version.errors)
+        self._teller = FactTeller(matrix) if matrix else None
+        self._views = {view.recipe.point: view for view in self.checked.points}
+        self._plans = {plan.recipe.point: plan for plan in self.checked.plans}
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """Why the side cannot be used; none where it can."""
+        return () if self.checked.usable else self.version.errors or self.checked.errors
+
+    def plan(self, point: str) -> LaunchPlan | None:
+        return self._plans.get(point)
+
+    def facts(self, point: Point | None) -> Facts:
+        """The facts of a point; none where it was not followed to its plan."""
+        plan = self._plans.get(point.name) if point else None
+        return self._teller.facts(point, self._views[point.name], plan) if self._teller and point and plan else {}
 
 
-def _errors(version: _Version, checked: Checked) -> tuple[Finding, ...]:
-    if checked.usable:
-        return ()
-    return version.errors or tuple(f for f in checked.findings if f.severity is Severity.ERROR and not f.allowed)
-
-
-@dataclass(frozen=True)
-class _Sides:
-    old: _Version
-    new: _Version
-    before: Checked
-    after: Checked
-
-
-def _compare_point(sides: _Sides, one: Point | None, other: Point | None) -> PointChange | None:
+def _compare_point(before: _Side, after: _Side, one: Point | None, other: Point | None) -> PointChange | None:
     """What differs between two points; None where nothing does, or where neither could be followed.
 
     A point that a side lacks because it could not be read or followed there is shown, but neither added nor removed.
     """
-    had, has = _facts(sides.old, sides.before, one), _facts(sides.new, sides.after, other)
+    had, has = before.facts(one), after.facts(other)
     old, new = one.name if had and one else "", other.name if has and other else ""
     if not had and not has:
         return None
-    missing, beyond = (sides.new, other) if had else (sides.old, one)
+    missing, beyond = (after.version, other) if had else (before.version, one)
     lost = not (had and has) and (beyond is not None or (missing.path != "" and missing.matrix is None))
-    changes = _changes(had, has)
-    if had and has and old == new and all(change.same for change in changes):
-        changes = _rest(_plan(sides.before, old), _plan(sides.after, new))
+    changes = fact_changes(had, has)
+    if had and has and old == new and not changes:
+        changes = _rest(before.plan(old), after.plan(new))
         if not changes:
             return None
     return PointChange(old=old, new=new, changes=changes, uncompared=lost)
-
-
-def _facts(version: _Version, checked: Checked, point: Point | None) -> _Facts:
-    """The facts of a point by section, role and name; none where it was not followed to its plan."""
-    view = next((view for view in checked.points if point and view.recipe.point == point.name), None)
-    plan = _plan(checked, point.name) if point else None
-    if version.matrix is None or point is None or view is None or plan is None:
-        return {}
-    return {(fact.section, fact.role, fact.name): fact for fact in point_facts(version.matrix.name, point, view, plan)}
-
-
-def _plan(checked: Checked, point: str) -> LaunchPlan | None:
-    return next((plan for plan in checked.plans if plan.recipe.point == point), None)
 
 
 def _rest(before: LaunchPlan | None, after: LaunchPlan | None) -> tuple[Change, ...]:
@@ -201,18 +190,5 @@ def _parts(plan: LaunchPlan) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in {**document, "processes": placed}.items() if name != "recipe_digest"}
 
 
-def _changes(had: _Facts, has: _Facts) -> tuple[Change, ...]:
-    """Facts that differ, in the order of sections; KV cache and head room always, of a role whose flags or shape, or whose load, differ."""
-    found = {key: Change(had.get(key), has.get(key)) for key in {**had, **has}}
-    touched = {role for (section, role, _), change in found.items() if section in _TELLING and not change.same}
-
-    def is_told(key: tuple[Section, str, str]) -> bool:
-        section, role, name = key
-        return not found[key].same or (section is Section.SIZE and name in {KV_CACHE, HEAD_ROOM} and bool(touched & {"", role}))
-
-    order = list(Section)
-    return tuple(found[key] for key in sorted(found, key=lambda key: order.index(key[0])) if is_told(key))
-
-
-def _findings(sides: _Sides, renamed: dict[str, str]) -> tuple[FindingChange, ...]:
-    return compare_findings(sides.before.findings, sides.after.findings, renamed=renamed, both=set(renamed.values()))
+def _findings(before: _Side, after: _Side, renamed: dict[str, str]) -> tuple[FindingChange, ...]:
+    return compare_findings(before.checked.findings, after.checked.findings, renamed=renamed, both=set(renamed.values()))

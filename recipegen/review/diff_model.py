@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -31,6 +32,15 @@ MECHANICAL = frozenset({Section.PORT, Section.LAUNCHER_FLAG, Section.LAUNCHER_EN
 
 Scalar = str | int | float | bool | None
 """A fact's value for programs; None stands where nothing is known."""
+
+FactKey = tuple[str, str]
+"""The role (empty: the point as a whole) and the name of a fact."""
+
+FactValue = tuple[Scalar, str, str]
+"""Value, text and note of a fact."""
+
+Facts = Mapping[Section, Mapping[FactKey, FactValue]]
+"""All facts of a point. Of thousands only a few differ: those become a Fact each."""
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,11 @@ def with_given_kv(budget: Budget, kv_gib: float, flag: str) -> Budget:
 
 def _measured(total_gib: float, utilization: float, calibration: Calibration, row: MeasuredRow) -> Budget:
     """Parts as measured; the KV cache too, unless another share of the GPU is asked for."""
-    parts = tuple(_point(size, f"measured, {row}") for size in (row.weights, row.non_torch, row.activation, row.graphs_estimate))
+    name = str(row)
+    parts = tuple(_point(size, f"measured, {name}") for size in (row.weights, row.non_torch, row.activation, row.graphs_estimate))
     as_measured = utilization == calibration.gpu_memory_utilization
-    kv = _point(row.kv, f"measured, {row}") if as_measured else _rest(total_gib, utilization, parts)
-    return _budget(total_gib, utilization, parts, kv, f"{calibration.source}, {row}")
+    kv = _point(row.kv, f"measured, {name}") if as_measured else _rest(total_gib, utilization, parts)
+    return _budget(total_gib, utilization, parts, kv, f"{calibration.source}, {name}")
 
 
 def _unmeasured(total_gib: float, utilization: float, weights: Estimate) -> Budget:

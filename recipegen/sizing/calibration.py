@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 
 from recipegen.errors import InputError
@@ -36,6 +36,11 @@ class MeasuredRow:
     kv: float
 
     def __str__(self) -> str:
+        return self._name
+
+    @cached_property
+    def _name(self) -> str:
+        """A row is named in every size that it gives or that is estimated by it."""
         speculation = f"MTP {self.mtp}" if self.mtp else "no MTP"
         return f"run {self.run} ({self.topology}, {speculation}, max-num-seqs {self.max_num_seqs})"
 
@@ -56,6 +61,10 @@ class Calibration:
     cudagraph_mode: str
     rows: tuple[MeasuredRow, ...]
 
+    def __hash__(self) -> int:
+        """By what tells calibrations apart already: estimates are kept by it, and hashing every figure costs as much as making one."""
+        return hash((self.model, self.hardware, self.source))
+
 
 @cache
 def load_calibration(model: str, hardware: str) -> Calibration | None:
@@ -73,7 +82,7 @@ def parse_calibration(text: bytes, file: str) -> Calibration:
 
     data = validate(parse_yaml(text, file), CalibrationSchema)
     try:
-        rows = tuple(MeasuredRow(**row.model_dump(exclude={"topology"}), topology=parse_topology(row.topology)) for row in data.rows)
+        rows = tuple(MeasuredRow(**{**dict(row), "topology": parse_topology(row.topology)}) for row in data.rows)
     except NotationError as error:
         raise InputError(f"{file}: {error}") from error
-    return Calibration(**data.model_dump(exclude={"rows"}), rows=rows)
+    return Calibration(**{**dict(data), "rows": rows})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from recipegen.architecture import Architecture
@@ -93,6 +94,7 @@ def engine_settings(recipe: Recipe, role: RoleRecipe, model: Architecture) -> En
     all2all = DEFAULT_ALL2ALL if backend in REPLACED_BACKENDS else backend
     length = size(role, "max-model-len") or recipe.workload.max_model_len
     hybrid_cache = switch(role, "disable-hybrid-kv-cache-manager")
+    managed = hybrid_cache is not None or not _transfers(role)
     return EngineSettings(
         dtypes=cache_dtypes(role),
         block_size=size(role, "block-size"),
@@ -104,8 +106,8 @@ def engine_settings(recipe: Recipe, role: RoleRecipe, model: Architecture) -> En
         mode_sure=model.linear is None or build.has("hybrid-prefix-caching") or switch(role, "enable-prefix-caching") is not None,
         chunk=mamba_chunk(role),
         backend=attention_backend(recipe, role, model),
-        windows=hybrid_cache is False or (hybrid_cache is None and not _transfers(role)),
-        windows_sure=hybrid_cache is not None or not _transfers(role),
+        windows=managed and not hybrid_cache,
+        windows_sure=managed,
         graphs=graph_settings(recipe, role, draft=draft),
         all2all=all2all,
         sequence_parallel=shards_sequences(build, all2all, role.topology),
@@ -147,7 +149,11 @@ def mamba_chunk(role: RoleRecipe) -> int:
 
 def asked_captures(role: RoleRecipe) -> Captures:
     """Return what a role's flags ask of capture sizes, as written; keys of the compilation config before flags of their own."""
-    keys, flag = json_keys(role, "compilation-config"), role.flag("cudagraph-capture-sizes")
+    return _captures(role, json_keys(role, "compilation-config"))
+
+
+def _captures(role: RoleRecipe, keys: Mapping[str, object]) -> Captures:
+    flag = role.flag("cudagraph-capture-sizes")
     most, listed = keys.get("max_cudagraph_capture_size"), keys.get("cudagraph_capture_sizes")
     one = isinstance(flag, int | str)  # the command line takes one size too, JSON lists only
     return Captures(
@@ -161,7 +167,7 @@ def graph_settings(recipe: Recipe, role: RoleRecipe, *, draft: int) -> GraphSett
     seqs, tokens = batch_limits(recipe, role)
     keys = json_keys(role, "compilation-config")
     mode = str(keys.get("cudagraph_mode", DEFAULT_MODE)).upper()
-    captures = asked_captures(role)
+    captures = _captures(role, keys)
     return GraphSettings(
         mode=NONE if switch(role, "enforce-eager") else mode if mode in MODES else DEFAULT_MODE,
         max_num_seqs=seqs,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 
 from recipegen.architecture import Architecture
@@ -74,8 +75,12 @@ def exact_row(calibration: Calibration, situation: Situation) -> MeasuredRow | N
     return next((row for row in calibration.rows if situation.matches(row)), None)
 
 
+@lru_cache(maxsize=4096)
 def estimate_parts(calibration: Calibration, situation: Situation) -> tuple[Estimate, Estimate, Estimate]:
-    """Return non-torch memory, peak activation and graph estimate of a configuration that was not measured."""
+    """Return non-torch memory, peak activation and graph estimate of a configuration that was not measured.
+
+    Points that differ in workers or concurrency alone, and both sides of most changes, share their configurations.
+    """
     between = _bracket(calibration, situation)
     if between:
         parts: tuple[Part, ...] = (lambda r: r.non_torch, lambda r: r.activation, lambda r: r.graphs_estimate)

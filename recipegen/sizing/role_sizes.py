@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from recipegen.architecture import Architecture
-from recipegen.model import Recipe, Role, RoleRecipe
+from recipegen.model import Recipe, Role, RoleRecipe, Topology
 from recipegen.role_flags import draft_tokens, own_draft_tokens, size
 from recipegen.sizing.block_size import DEFAULT_BLOCK, block_misfit, kernel_block_size, natural_block_size
 from recipegen.sizing.budget import make_budget, weights_estimate, with_given_kv
@@ -16,7 +15,7 @@ from recipegen.sizing.engine_build import is_blackwell
 from recipegen.sizing.engine_settings import EngineSettings, batch_limits, cache_dtypes, engine_settings, mamba_cache_mode, mamba_chunk
 from recipegen.sizing.estimates import Situation
 from recipegen.sizing.graphs import graph_sizes
-from recipegen.sizing.sizes import BlockSizes, Budget, CacheSizes, RoleSizes, Room, WeightPart
+from recipegen.sizing.sizes import BlockSizes, Budget, CacheSizes, GraphSizes, RoleSizes, Room, WeightPart
 from recipegen.sizing.state import CacheDtypes, unknown_cache_dtype
 from recipegen.sizing.unsized import BLOCKS_OVERRIDE, given_kv_flag, unsized_flags
 from recipegen.sizing.weights import weight_parts
@@ -94,28 +93,26 @@ def size_role(recipe: Recipe, role: RoleRecipe) -> RoleSizes | None:
     settings, unsized = engine_settings(recipe, role, model), unsized_flags(role, model)
     blocks, cache = _layout(recipe, role, model, settings)
     cache = None if unsized.cache else cache
-    sizes = RoleSizes(
+    graphs, parts = graph_sizes(settings.graphs), () if unsized.weights else _weights(model, role.topology, settings)
+    budget, kv = _budget(recipe, settings, _situation(model, role, settings, graphs), parts), _given_gib(role, cache)
+    if budget and kv is not None:
+        budget = with_given_kv(budget, kv, given_kv_flag(role))
+    ends = (kv, kv, kv) if kv is not None else (budget.kv.best, budget.kv.low, budget.kv.high) if budget else None
+    best, low, high = _rooms(recipe, model, settings, cache, ends)
+    return RoleSizes(
         role=role,
         ranks=role.workers * role.topology.dp,
         asked=asked_requests(recipe, role),
         blocks=blocks,
         cache=cache,
-        graphs=graph_sizes(settings.graphs),
-        weight_parts=() if unsized.weights else _weights(model, role, settings),
-        budget=None,
-        room=None,
-        room_low=None,
+        graphs=graphs,
+        weight_parts=parts,
+        budget=budget,
+        room=best,
+        room_low=low,
+        room_high=high,
         unsized=unsized.flags,
     )
-    budget, kv = _budget(recipe, sizes, model, settings), _given_gib(role, cache)
-    if budget and kv is not None:
-        budget = with_given_kv(budget, kv, given_kv_flag(role))
-    ends = (kv, kv, kv) if kv is not None else (budget.kv.best, budget.kv.low, budget.kv.high) if budget else None
-    if ends is None:
-        return sizes
-    most = recipe.hardware.gpu_memory_gib or LARGEST_GPU_GIB  # of a cache that is asked to be larger, no more than that can be used
-    best, low, high = (_room(model, settings, cache, min(gib, most)) for gib in ends)
-    return replace(sizes, budget=budget, room=best, room_low=low, room_high=high)
 
 
 def room_for(recipe: Recipe, role: RoleRecipe, kv_gib: float) -> Room | None:
@@ -124,7 +121,8 @@ def room_for(recipe: Recipe, role: RoleRecipe, kv_gib: float) -> Room | None:
     if model is None:
         return None
     settings = engine_settings(recipe, role, model)
-    return _room(model, settings, _layout(recipe, role, model, settings)[1], kv_gib)
+    cache = _layout(recipe, role, model, settings)[1]
+    return cache_room(cache, kv_gib=kv_gib, study_mib=_study_mib(model, settings)) if cache else None
 
 
 def asked_requests(recipe: Recipe, role: RoleRecipe) -> int:
@@ -133,10 +131,19 @@ def asked_requests(recipe: Recipe, role: RoleRecipe) -> int:
     return min(asked, batch_limits(recipe, role)[0]) if role.role is Role.PREFILL else asked
 
 
-def _room(model: Architecture, settings: EngineSettings, cache: CacheSizes | None, kv_gib: float) -> Room | None:
-    if cache is None:
-        return None
-    return cache_room(cache, kv_gib=kv_gib, study_mib=study_request_mib(model, max_model_len=settings.max_model_len, dtypes=settings.dtypes))
+def _rooms(
+    recipe: Recipe, model: Architecture, settings: EngineSettings, cache: CacheSizes | None, ends: tuple[float, float, float] | None
+) -> tuple[Room | None, Room | None, Room | None]:
+    """What the best, the lowest and the highest GiB of KV cache hold; of a cache that is asked to be larger than the GPU, no more than that."""
+    if cache is None or ends is None:
+        return None, None, None
+    most, study = recipe.hardware.gpu_memory_gib or LARGEST_GPU_GIB, _study_mib(model, settings)
+    best, low, high = (cache_room(cache, kv_gib=min(gib, most), study_mib=study) for gib in ends)
+    return best, low, high
+
+
+def _study_mib(model: Architecture, settings: EngineSettings) -> float:
+    return study_request_mib(model, max_model_len=settings.max_model_len, dtypes=settings.dtypes)
 
 
 def _given_gib(role: RoleRecipe, cache: CacheSizes | None) -> float | None:
@@ -153,7 +160,9 @@ def _given_gib(role: RoleRecipe, cache: CacheSizes | None) -> float | None:
 def _layout(recipe: Recipe, role: RoleRecipe, model: Architecture, settings: EngineSettings) -> tuple[BlockSizes, CacheSizes | None]:
     if unknown_cache_dtype(settings.dtypes, model):
         return BlockSizes(natural=0, chosen=0, kernel=0), None
-    natural, chosen = (_settled(model, role, settings.dtypes, draft=settings.draft, asked=asked) for asked in (None, settings.block_size))
+    natural = chosen = _own_block(model, role, settings, asked=None)
+    if settings.block_size is not None:
+        chosen = _own_block(model, role, settings, asked=settings.block_size)
     large, tp, backend = is_blackwell(recipe.hardware), role.topology.tp, settings.backend
     kernel = kernel_block_size(model, tp=tp, block=chosen, backend=backend, large_pages=large)
     misfit = block_misfit(model, tp=tp, block=chosen, backend=backend, large_pages=large)
@@ -174,19 +183,22 @@ def _layout(recipe: Recipe, role: RoleRecipe, model: Architecture, settings: Eng
     return BlockSizes(natural=natural, chosen=chosen, kernel=kernel, misfit=misfit), cache_sizes(model, cache)
 
 
-def _weights(model: Architecture, role: RoleRecipe, settings: EngineSettings, *, other: bool = False) -> tuple[WeightPart, ...]:
+def _own_block(model: Architecture, role: RoleRecipe, settings: EngineSettings, *, asked: int | None) -> int:
+    mode, chunk, dtypes = settings.cache_mode, settings.chunk, settings.dtypes
+    return natural_block_size(model, tp=role.topology.tp, mtp=settings.draft, dtypes=dtypes, asked=asked, cache_mode=mode, chunk=chunk)
+
+
+def _weights(model: Architecture, topology: Topology, settings: EngineSettings, *, other: bool = False) -> tuple[WeightPart, ...]:
     """Weights as the build has them; `other` asks for those with the other answer to whether MoE is sequence-parallel."""
     sequence_parallel = settings.sequence_parallel is not other
-    return weight_parts(model, role.topology, mtp_layers=settings.mtp_layers, sequence_parallel=sequence_parallel)
+    return weight_parts(model, topology, mtp_layers=settings.mtp_layers, sequence_parallel=sequence_parallel)
 
 
-def _budget(recipe: Recipe, sizes: RoleSizes, model: Architecture, settings: EngineSettings) -> Budget | None:
-    if not sizes.weight_parts or not recipe.hardware.gpu_memory_gib:
-        return None
-    wanted, graphs = settings.graphs, sizes.graphs
-    situation = Situation(
+def _situation(model: Architecture, role: RoleRecipe, settings: EngineSettings, graphs: GraphSizes) -> Situation:
+    wanted = settings.graphs
+    return Situation(
         model=model,
-        topology=sizes.role.topology,
+        topology=role.topology,
         draft=settings.draft,
         max_num_seqs=wanted.max_num_seqs,
         max_num_batched_tokens=wanted.max_num_batched_tokens,
@@ -196,14 +208,19 @@ def _budget(recipe: Recipe, sizes: RoleSizes, model: Architecture, settings: Eng
         all2all=settings.all2all,
         sequence_parallel=settings.sequence_parallel,
     )
+
+
+def _budget(recipe: Recipe, settings: EngineSettings, situation: Situation, parts: tuple[WeightPart, ...]) -> Budget | None:
+    if not parts or not recipe.hardware.gpu_memory_gib:
+        return None
     calibration = load_calibration(recipe.model.key, recipe.hardware.key)
-    other = sizes.weights_gib
+    own = other = sum(part.gpu_gib for part in parts)
     if not settings.sharding_sure:
-        other = sum(part.gpu_gib for part in _weights(model, sizes.role, settings, other=True))
+        other = sum(part.gpu_gib for part in _weights(situation.model, situation.topology, settings, other=True))
     return make_budget(
         total_gib=recipe.hardware.gpu_memory_gib,
         utilization=settings.utilization,
-        weights=weights_estimate(calibration, situation, sizes.weights_gib, other),
+        weights=weights_estimate(calibration, situation, own, other),
         calibration=calibration,
         situation=situation,
     )
