@@ -48,6 +48,8 @@ SITE_VARIABLES = {
     "DISCOVERY": "discovery.backend",
     "ETCD": "discovery.etcd",
     "NATS_SERVER_BIN": "nats",
+    "NGINX_BIN": "nginx",
+    "NGINX_IMAGE": "container.images",
     "READY_TIMEOUT_S": "deadlines.ready",
     "RESERVE_S": "deadlines.reserve",
     "PORT_OFFSET": "port_offset",
@@ -243,6 +245,7 @@ class ClusterSchema(Strict):
     path_prefix: Path | None = None
     discovery: DiscoverySchema = Field(default_factory=DiscoverySchema)
     nats: Path | None = None
+    nginx: Path | None = None
     environment: dict[Annotated[StrictStr, AfterValidator(_environment_name)], StrictInt | Annotated[StrictStr, AfterValidator(_printable)]] = {}
     deadlines: DeadlinesSchema = Field(default_factory=DeadlinesSchema)
     port_offset: Annotated[StrictInt | None, AfterValidator(_port_offset)] = None

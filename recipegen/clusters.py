@@ -44,6 +44,7 @@ class ClusterProfile:
     discovery: str = "etcd"
     etcd: str = "etcd"
     nats: str | None = None
+    nginx: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     ready_timeout_s: int = 7200
     reserve_s: int = 60
@@ -116,7 +117,7 @@ def parse_profile(text: str | bytes, file: str) -> ClusterProfile:
 def _profile(data: ClusterSchema, places: Mapping[tuple[str | int, ...], Source]) -> ClusterProfile:
     return ClusterProfile(
         **data.model_dump(include={"name", "scheduler", "run_root", "account", "partition", "qos", "reservation", "models"}),
-        **data.model_dump(include={"network_interface", "path_prefix", "nats", "port_offset", "frontend_host"}),
+        **data.model_dump(include={"network_interface", "path_prefix", "nats", "nginx", "port_offset", "frontend_host"}),
         sbatch={key: value if value is True else str(value) for key, value in data.sbatch.items()},
         container=data.container.runtime,
         images=data.container.images,
@@ -139,10 +140,11 @@ def _profile(data: ClusterSchema, places: Mapping[tuple[str | int, ...], Source]
 # -- what follows from it ----------------------------------------------------------------------------------------------
 
 
-def site_env(profile: ClusterProfile, *, image: str, repo: str) -> bytes:
+def site_env(profile: ClusterProfile, *, image: str, repo: str, nginx_image: str = "") -> bytes:
     """Return site.env as docs/reference/site-env.md has it: one quoted assignment a line, sorted by name.
 
-    `image` and `repo` are the recipe's; MODEL is left out for a hub id that has no path here, and so keeps its pin.
+    `image`, `repo` and `nginx_image` are the recipe's; MODEL is left out for a hub id that has no path here, and so keeps its pin. Of
+    nginx it names nothing where none is needed (no image), and the profile's own rather than an image.
     """
     values: dict[str, str | int | None] = {
         "RUN_ROOT": profile.run_root,
@@ -155,6 +157,8 @@ def site_env(profile: ClusterProfile, *, image: str, repo: str) -> bytes:
         "DISCOVERY": profile.discovery,
         "ETCD": profile.etcd if profile.discovery == "etcd" else None,
         "NATS_SERVER_BIN": profile.nats,
+        "NGINX_BIN": profile.nginx if nginx_image else None,
+        "NGINX_IMAGE": profile.image(nginx_image) if nginx_image and profile.container != "none" and not profile.nginx else None,
         "READY_TIMEOUT_S": profile.ready_timeout_s,
         "RESERVE_S": profile.reserve_s,
         "PORT_OFFSET": profile.port_offset,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import StrictInt
+from pydantic import Field, StrictInt
 
 from recipegen.cluster_schema import SbatchName, SbatchValue, Seconds, SrunOption
-from recipegen.schema_types import Count, FlagName, Matching, Strict
+from recipegen.schema_types import Count, EnvName, FlagName, Matching, Strict
 
 _NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
 Repo = Annotated[
@@ -17,6 +17,8 @@ Repo = Annotated[
 ServedName = Annotated[
     str, Matching(r"^[A-Za-z0-9/][A-Za-z0-9._/:@+=-]*$", "a name that clients ask for: letters, digits and . _ / : @ + = -", most=300)
 ]
+ImageName = Annotated[str, Matching(r"^[A-Za-z0-9./][A-Za-z0-9._/:@#+=-]*$", "an image: a name with tag or digest, or a path", most=300)]
+HeaderName = Annotated[str, Matching(r"^[A-Za-z][A-Za-z0-9-]*$", "the name of a request header: letters, digits and -", most=100)]
 ArgumentText = Annotated[str, Matching(r"^[ -~]*[!-~][ -~]*$", "one line of plain text", most=1000)]
 
 
@@ -56,6 +58,10 @@ class ReadySchema(Strict):
 
 
 class FrontendSchema(Strict):
-    """Further arguments of the Dynamo front end."""
+    """The Dynamo front end: further arguments, variables, and how many of it stand behind nginx."""
 
     args: dict[FlagName, Literal[True] | StrictInt | float | ArgumentText] = {}
+    env: dict[EnvName, str] = {}
+    replicas: Annotated[int, Field(ge=1, le=64)] = 1
+    nginx_image: ImageName | None = None
+    session_header: HeaderName | None = None

@@ -12,7 +12,7 @@ _SHELL = frozenset(
 )
 _JOB = frozenset(
     {
-        *("BUNDLE", "CREATE", "DIGEST", "END_TIME", "ENDED", "ENTER", "FIRST_ADDRESS", "HOSTS", "LIB", "POINT", "READY_BY"),
+        *("BUNDLE", "CREATE", "DIGEST", "END_TIME", "ENDED", "ENTER", "FIRST_ADDRESS", "FRONT_ENDS", "HOSTS", "LIB", "POINT", "READY_BY"),
         *("RESTART", "RUN_DIR", "SITE_NAMES", "SRUN", "STEPS"),
         *("DEVICES", "LEADER_ADDRESS", "NODE_ADDRESS", "NODE_INTERFACE", "NODE_RANK", "SIMULATION", "SLOT", "START_RANK"),
         *("TINY_MODEL", "WORKER"),

@@ -25,8 +25,9 @@ class WorkerLayout:
     """The placement of one role's workers: nodes and GPUs of each, ranks and ports of its processes.
 
     `first_node` is the index of the role's first node in the job; worker w stands on nodes
-    first_node + w * nodes_per_worker ... when it fills nodes, else on node first_node + w // workers_per_node,
-    in slot w % workers_per_node. `ports` are bases for slot 0; slot s adds s * slot_ports.
+    first_node + w * nodes_per_worker ... when it fills nodes, else on node first_node + (w + first_slot) // workers_per_node,
+    in slot (w + first_slot) % workers_per_node: another role may have the slots before `first_slot` of the first node.
+    `ports` are bases for slot 0; slot s adds s * slot_ports.
     """
 
     role: Role
@@ -39,6 +40,7 @@ class WorkerLayout:
     first_node: int
     ports: tuple[Port, ...]
     slot_ports: int
+    first_slot: int = 0
 
     @property
     def instances(self) -> int:
@@ -47,7 +49,8 @@ class WorkerLayout:
 
     @property
     def nodes(self) -> int:
-        return -(-self.workers // self.workers_per_node) * self.nodes_per_worker
+        """Nodes on which workers stand, one that is shared with another role included."""
+        return -(-(self.workers + self.first_slot) // self.workers_per_node) * self.nodes_per_worker
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,9 @@ class Directives:
 class LaunchPlan:
     """Everything that a job will run, before any address or port offset is known.
 
-    `dynamo` is what the job checks for: the recipe's, or the one that the mocker needs in a simulation.
+    `dynamo` is what the job checks for: the recipe's, or the one that the mocker needs in a simulation. `front_ends` are the nodes of
+    the front ends, counted from 0: the first alone, or several behind it, with nginx on the first. `services` are ports of the first
+    node; of FRONTEND_REPLICA_PORT, which is there with several front ends only, each front end has one on its own node.
     """
 
     recipe: Recipe
@@ -140,11 +145,17 @@ class LaunchPlan:
     port_step: int
     port_slots: int
     directives: Directives
+    front_ends: tuple[int, ...] = (0,)
 
     @property
     def expected(self) -> dict[Role, int]:
         """Instances that must register, per role."""
         return {r.layout.role: r.layout.instances for r in self.roles}
+
+    @property
+    def several_front_ends(self) -> bool:
+        """Whether front ends stand behind nginx."""
+        return len(self.front_ends) > 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +11,7 @@ from recipegen.benchmarks import make_benchmark
 from recipegen.catalogue import hardware_keys, load_hardware, load_model, model_keys
 from recipegen.errors import NOWHERE, InputError, Problem, near_match
 from recipegen.job_variables import why_reserved
-from recipegen.matrix_parts import canonical_flag, job_settings, pinned_model, split_hardware, workload_of
+from recipegen.matrix_parts import canonical_flag, control_character, job_settings, pinned_model, split_hardware, workload_of
 from recipegen.model import Allowance, Benchmark, Dynamo, HardwareSpec, Matrix, ModelSpec, Point, Role, RoleShape, Runtime, Variant
 from recipegen.settings import KeyPlace, RoleSettings, Setting, Value
 from recipegen.topology import NotationError, mixed_ep, parse_shape, point_name
@@ -119,12 +118,14 @@ class _Builder:
         if needs_source != (dynamo.source is not None):
             wanted = "needs a `source`" if needs_source else "takes no `source`"
             self._problem("dynamo-source", ("runtime", "dynamo"), f"install: {dynamo.install} {wanted}")
+        if dynamo.install == "pip" and dynamo.version is None:
+            self._problem("dynamo-source", ("runtime", "dynamo"), "install: pip needs a `version`")
         self._check_path(("runtime", "image"), self.raw.runtime.image)
         self._check_path(("runtime", "dynamo", "source"), dynamo.source)
         return Runtime(
             image=self.raw.runtime.image,
             vllm=self.raw.runtime.vllm or "",
-            dynamo=Dynamo(version=dynamo.version, install=dynamo.install, source=dynamo.source or "", request_plane=dynamo.request_plane),
+            dynamo=Dynamo(version=dynamo.version or "", install=dynamo.install, source=dynamo.source or "", request_plane=dynamo.request_plane),
             image_source=self.document.source("runtime", "image"),
             vllm_source=self.document.source("runtime", "vllm"),
         )
@@ -163,8 +164,8 @@ class _Builder:
         for name, value in raw.env.items():
             if why := why_reserved(name):
                 self._key_problem("env-reserved", (*path, "env", name), f"'{name}' {why}")
-            if bad := next((c for c in value or "" if unicodedata.category(c) == "Cc"), None):
-                self._problem("env-value", (*path, "env", name), f"the value holds a control character, U+{ord(bad):04X}; expected one line of text")
+            if bad := control_character(value or ""):
+                self._problem("env-value", (*path, "env", name), f"the value holds a control character, {bad}; expected one line of text")
         env = self._section(raw.env, (*path, "env"), lambda _, text: text, str)
         return RoleSettings(args=args, derive=derive, env=env, source=self.document.key_source(*path))
 
@@ -235,7 +236,7 @@ class _Builder:
             if not point_shapes:
                 continue
             point = Point(
-                name=point_name(point_shapes, raw.mtp, concurrency, both),
+                name=point_name(point_shapes, raw.mtp, concurrency, both, colocate=raw.colocate),
                 shapes=point_shapes,
                 mtp=raw.mtp,
                 concurrency=concurrency,
@@ -244,6 +245,7 @@ class _Builder:
                 overrides=overrides,
                 source=self.document.source("points", index),
                 time_limit_source=self.document.source("points", index, "time_limit"),
+                colocate=raw.colocate,
             )
             self._check_point(index, point)
             if point.name in points:
@@ -271,6 +273,9 @@ class _Builder:
                 f"a time limit below {MIN_TIME_LIMIT_S // 60} minutes leaves nothing beside start and tear-down (and zero is no limit for Slurm)"
             )
             self._problem("time-limit", ("points", index, "time_limit"), message)
+        if point.colocate and len(point.shapes) == 1:
+            message = "`colocate` is for prefill and decode workers, and this point has one role"
+            self._problem("colocate", ("points", index, "colocate"), message, "leave it out")
 
 
 def merge_settings(*layers: RoleSettings) -> RoleSettings:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recipegen.document import Document
 from recipegen.errors import Problem
-from recipegen.model import TEMPLATE_TOKENS, Flag, HardwareSpec, JobSettings, ModelSpec, Workload
+from recipegen.job_variables import why_reserved
+from recipegen.model import NGINX_IMAGE, TEMPLATE_TOKENS, EnvVar, Flag, HardwareSpec, JobSettings, ModelSpec, Workload
 
 if TYPE_CHECKING:
     from recipegen.job_schema import ModelPinSchema
@@ -62,6 +64,7 @@ def workload_of(raw: WorkloadSchema, model: ModelSpec, document: Document) -> Wo
 
 def job_settings(raw: MatrixSchema, document: Document, problems: list[Problem]) -> JobSettings:
     """Return what the matrix asks of the job; what is wrong with it is added to `problems`."""
+    several = raw.frontend.replicas > 1
     return JobSettings(
         setup_script=raw.setup_script or "",
         sbatch=raw.slurm.sbatch,
@@ -69,6 +72,10 @@ def job_settings(raw: MatrixSchema, document: Document, problems: list[Problem])
         dedicated_node=raw.infra.dedicated_node,
         ready_s=int(raw.deadlines.ready or 0),
         frontend_args=tuple(_frontend_args(raw, document, problems)),
+        frontend_env=tuple(_frontend_env(raw, document, problems)),
+        front_ends=raw.frontend.replicas,
+        nginx_image=_of_nginx("nginx_image", raw.frontend.nginx_image or (NGINX_IMAGE if several else ""), raw, document, problems),
+        session_header=_of_nginx("session_header", raw.frontend.session_header or "", raw, document, problems),
         carried=raw.carried,
         setup_source=document.source("setup_script"),
         ready_source=document.source("deadlines", "ready"),
@@ -85,3 +92,34 @@ def _frontend_args(raw: MatrixSchema, document: Document, problems: list[Problem
             problems.append(Problem(document.key_source(*path), f"'{key}' cannot be set here: {why}", rule="flag-owned"))
         found.add(name)
         yield Flag(name=name, value=value, source=document.source(*path))
+
+
+def _frontend_env(raw: MatrixSchema, document: Document, problems: list[Problem]) -> Iterator[EnvVar]:
+    from recipegen.cluster_schema import SITE_VARIABLES
+
+    for name, value in raw.frontend.env.items():
+        path = ("frontend", "env", name)
+        of_site = f"is the cluster profile's `{SITE_VARIABLES[name]}`" if name in SITE_VARIABLES else ""
+        if why := why_reserved(name) or of_site:
+            problems.append(Problem(document.key_source(*path), f"'{name}' {why}", rule="env-reserved"))
+        if bad := control_character(value):
+            message = f"the value holds a control character, {bad}; expected one line of text"
+            problems.append(Problem(document.source(*path), message, rule="env-value"))
+        yield EnvVar(name=name, value=value, source=document.source(*path))
+
+
+def control_character(text: str) -> str:
+    """Return the first control character of a text, as `U+000A`; empty where there is none."""
+    return next((f"U+{ord(char):04X}" for char in text if unicodedata.category(char) == "Cc"), "")
+
+
+def _of_nginx(key: str, value: str, raw: MatrixSchema, document: Document, problems: list[Problem]) -> str:
+    """What is said of nginx, which stands before several front ends only."""
+    path = ("frontend", key)
+    if value and raw.frontend.replicas == 1:
+        message = f"'{key}' is for nginx, and nothing of it starts before a single front end"
+        problems.append(Problem(document.key_source(*path), message, "set `replicas` to 2 or more, or leave it out", "frontend-single"))
+    if ".." in value.replace(":", "/").split("/"):
+        message = f"'{value}' climbs out of its folder by '..'"
+        problems.append(Problem(document.source(*path), message, "write the path that it leads to", "path-traversal"))
+    return value

@@ -36,7 +36,7 @@ class WorkloadSchema(Strict):
 class DynamoSchema(Strict):
     """Which Dynamo and how it gets into the container; `source` is the wheel or the git URL."""
 
-    version: Annotated[str, Matching(r"^[0-9][0-9A-Za-z.+!-]*$", "a version such as 1.2.1, without the v", most=60)]
+    version: Annotated[str, Matching(r"^[0-9][0-9A-Za-z.+!-]*$", "a version such as 1.2.1, without the v", most=60)] | None = None
     install: Literal["present", "pip", "wheel", "git"] = "present"
     source: WheelOrGit | None = None
     request_plane: Literal["tcp", "nats"] = "tcp"
@@ -74,7 +74,7 @@ class RoleSwitchSchema(Strict):
 
 
 class PointSchema(Strict):
-    """One operating point."""
+    """One operating point; with `colocate`, decode workers begin on the GPUs that prefill workers leave free."""
 
     prefill: str | ShapeSchema | None = None
     decode: str | ShapeSchema | None = None
@@ -84,6 +84,7 @@ class PointSchema(Strict):
     concurrency: Annotated[list[Count], Field(min_length=1, max_length=100)]
     sized_for: Count | None = None
     time_limit: Duration
+    colocate: bool = False
 
 
 class BenchmarkSchema(Strict):

@@ -12,6 +12,8 @@ from recipegen.architecture import Architecture
 from recipegen.errors import NOWHERE, Source
 from recipegen.settings import RoleSettings, Value
 
+NGINX_IMAGE = "nginx:1.27.4"
+"""What spreads requests over several front ends where a matrix does not say."""
 TEMPLATE_TOKENS = 64
 """What a chat template adds to a prompt at most, as a rule: role marks and a short system prompt."""
 
@@ -125,7 +127,8 @@ class HardwareSpec:
 class Dynamo:
     """Which Dynamo, how it gets into the container, and over what its requests go: `tcp` or `nats`.
 
-    `present` is only checked; `pip` installs the pinned version, `wheel` and `git` install `source`.
+    `present` is only checked; `pip` installs the pinned version, `wheel` and `git` install `source`. An empty version is not known,
+    and so not compared; `pip` has one.
     """
 
     version: str
@@ -163,7 +166,10 @@ class Runtime:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One operating point: shapes of its roles, speculation depth, the concurrencies it is for."""
+    """One operating point: shapes of its roles, speculation depth, the concurrencies it is for.
+
+    With `colocate`, decode workers begin on the GPUs that prefill workers leave free.
+    """
 
     name: str
     shapes: tuple[RoleShape, ...]
@@ -174,6 +180,7 @@ class Point:
     overrides: Mapping[Role, RoleSettings]
     source: Source
     time_limit_source: Source = NOWHERE
+    colocate: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +238,9 @@ class JobSettings:
     `setup_script` is as written, `setup_path` where the container has it. `sbatch` are options of the job by their long names (True:
     the bare option), `srun` options of the workers' steps, `--key=value`. `ready_s` is how long READY may take at least (0: as the
     cluster says). With `dedicated_node` the job's first node holds discovery and the front end, and no worker. `frontend_args` are
-    further arguments of the front end. `carried` is kept and shown only: JSON values without effect here.
+    further arguments of each front end, `frontend_env` its own variables. `front_ends` is how many are wanted: as many as nodes behind
+    the first can take stand behind nginx, which `nginx_image` has (empty: one front end is wanted), and which keeps requests of one
+    `session_header` together (empty: every request goes to the next). `carried` is kept and shown only: JSON values without effect here.
     """
 
     setup_script: str = ""
@@ -240,6 +249,10 @@ class JobSettings:
     dedicated_node: bool = False
     ready_s: int = 0
     frontend_args: tuple[Flag, ...] = ()
+    frontend_env: tuple[EnvVar, ...] = ()
+    front_ends: int = 1
+    nginx_image: str = ""
+    session_header: str = ""
     carried: Mapping[str, Any] = field(default_factory=dict)
     setup_source: Source = NOWHERE
     ready_source: Source = NOWHERE
@@ -367,3 +380,4 @@ class Recipe:
     time_limit_source: Source = NOWHERE
     job: JobSettings = JobSettings()
     model_source: Source = NOWHERE
+    colocate: bool = False

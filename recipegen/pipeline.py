@@ -87,7 +87,8 @@ class _Line:
         plan = self._plan(recipe)
         judged = recipe if self.time_limit_s is None else replace(recipe, time_limit_s=self.time_limit_s)
         placed = plan.roles if plan else [None for _ in recipe.roles]
-        yield PointView(recipe=judged, roles=tuple(self._view(judged, role, own) for role, own in zip(judged.roles, placed, strict=True)))
+        roles = tuple(self._view(judged, role, own) for role, own in zip(judged.roles, placed, strict=True))
+        yield PointView(recipe=judged, roles=roles, front_ends=len(plan.front_ends) if plan else 1)
 
     def _plan(self, recipe: Recipe) -> LaunchPlan | None:
         try:

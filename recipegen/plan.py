@@ -8,7 +8,7 @@ from dataclasses import replace
 from recipegen.engine import Engine
 from recipegen.errors import InputError, Problem
 from recipegen.launch import Command, Directives, LaunchPlan, Port, Process, RolePlan, When, WorkerLayout
-from recipegen.layout import PORT_BASE, PORT_LIMIT, WORKER_PORTS, LayoutError, lay_out, ports_of_node
+from recipegen.layout import PORT_BASE, PORT_LIMIT, WORKER_PORTS, LayoutError, beside, lay_out, ports_of_node, span
 from recipegen.model import EnvVar, Placeholder, Recipe, Word
 
 SERVICES = (
@@ -18,6 +18,8 @@ SERVICES = (
     Port("NATS_PORT", PORT_BASE + 3),
 )
 """Ports on the job's first node."""
+REPLICA_PORT = Port("FRONTEND_REPLICA_PORT", PORT_BASE + 4)
+"""The port of a front end behind nginx, which has FRONTEND_PORT; on the front end's own node."""
 
 MOST_GPUS = 32_768
 """GPUs of one point: more than one job gets anywhere; each of its processes has a command in the plan."""
@@ -32,16 +34,17 @@ def make_plan(recipe: Recipe, engine: Engine) -> LaunchPlan:
     roles, problems = _place(recipe, engine)
     if problems:
         raise InputError(problems)
-    nodes = _infra_nodes(recipe) + sum(r.layout.nodes for r in roles)
+    nodes = _infra_nodes(recipe) + span([r.layout for r in roles])
     width = WORKER_PORTS - PORT_BASE + max(ports_of_node(r.layout) for r in roles)
     step = _PORT_STEP * -(-width // _PORT_STEP)
+    front_ends = place_front_ends(recipe.job.front_ends, nodes)
     return LaunchPlan(
         recipe=recipe,
         engine=engine.name,
         dynamo=engine.dynamo(recipe.runtime),
         roles=tuple(roles),
         processes=tuple(p for r in roles for p in _processes(r)),
-        services=SERVICES,
+        services=(*SERVICES, REPLICA_PORT) if len(front_ends) > 1 else SERVICES,
         port_step=step,
         port_slots=(PORT_LIMIT - PORT_BASE) // step,
         directives=Directives(
@@ -51,7 +54,17 @@ def make_plan(recipe: Recipe, engine: Engine) -> LaunchPlan:
             gpus_per_node=recipe.hardware.gpus_per_node,
             segment=nodes if nodes <= recipe.hardware.nodes_per_domain else 0,
         ),
+        front_ends=front_ends,
     )
+
+
+def place_front_ends(wanted: int, nodes: int) -> tuple[int, ...]:
+    """Return the nodes of the front ends, counted from 0: several stand one a node on those behind the first, which has nginx.
+
+    Where fewer than two have such a node, one stands on the first, and nginx is not needed: as srtctl places them.
+    """
+    several = min(wanted, nodes - 1)
+    return tuple(range(1, 1 + several)) if several > 1 else (0,)
 
 
 def _place(recipe: Recipe, engine: Engine) -> tuple[list[RolePlan], list[Problem]]:
@@ -61,6 +74,8 @@ def _place(recipe: Recipe, engine: Engine) -> tuple[list[RolePlan], list[Problem
         try:
             first = _infra_nodes(recipe) + sum(r.layout.nodes for r in roles)
             layout = lay_out(role, recipe.hardware, engine, first_node=first)
+            if recipe.colocate and roles:
+                layout = beside(layout, roles[-1].layout)
         except LayoutError as error:
             problems.append(Problem(role.source, f"point {recipe.point}, {role.role.value}: {error}", rule="placement"))
             continue
@@ -80,7 +95,7 @@ def _processes(role: RolePlan) -> list[Process]:
 
 def _process(role: RolePlan, worker: int, rank: int) -> Process:
     layout = role.layout
-    slot = worker % layout.workers_per_node
+    slot = (worker + layout.first_slot) % layout.workers_per_node
     devices = tuple(slot * layout.gpus_per_process + gpu for gpu in range(layout.gpus_per_process))
     known = {
         "NODE_RANK": str(rank),
@@ -102,7 +117,7 @@ def _process(role: RolePlan, worker: int, rank: int) -> Process:
 
 def node_index(layout: WorkerLayout, worker: int, rank: int) -> int:
     """The node of the job on which a worker's process stands, counted from 0."""
-    return layout.first_node + worker // layout.workers_per_node * layout.nodes_per_worker + rank
+    return layout.first_node + (worker + layout.first_slot) // layout.workers_per_node * layout.nodes_per_worker + rank
 
 
 def is_headless(layout: WorkerLayout, rank: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from recipegen.benchmarks import benchmark_settings
 from recipegen.launch import LaunchPlan, Port, Process
-from recipegen.model import EnvVar, Recipe
+from recipegen.model import EnvVar
 
 FORMAT = 1
 
@@ -21,7 +21,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
         "name": recipe.name,
         "point": recipe.point,
         "engine": plan.engine,
-        "recipe_digest": recipe_digest(recipe),
+        "recipe_digest": recipe_digest(plan),
         "model": {
             "repo": recipe.model.repo,
             "revision": recipe.model.revision or None,
@@ -30,7 +30,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
         "runtime": {
             "image": recipe.runtime.image,
             "vllm": recipe.runtime.vllm or None,
-            "dynamo": plan.dynamo.version,
+            "dynamo": plan.dynamo.version or None,
             "dynamo_requirement": plan.dynamo.requirement,
         },
         "workload": {
@@ -51,10 +51,11 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
         },
         "expected_instances": {role.value: count for role, count in plan.expected.items()},
         "services": _ports(plan.services),
+        **({"front_ends": list(plan.front_ends)} if plan.several_front_ends else {}),
         "port_step": plan.port_step,
         "port_slots": plan.port_slots,
         "processes": [_process(process) for process in plan.processes],
-        **_job(recipe),
+        **_job(plan),
         **({"carried": dict(recipe.job.carried)} if recipe.job.carried else {}),
     }
 
@@ -64,8 +65,9 @@ def plan_text(plan: LaunchPlan) -> str:
     return json.dumps(plan_document(plan), indent=1, ensure_ascii=False) + "\n"
 
 
-def recipe_digest(recipe: Recipe) -> str:
+def recipe_digest(plan: LaunchPlan) -> str:
     """Return the sha256 of the canonical recipe: all that decides what runs, in sorted JSON; not where it was written."""
+    recipe = plan.recipe
     canonical = {
         "name": recipe.name,
         "model": [recipe.model.repo, recipe.model.revision, recipe.model.served_name],
@@ -83,23 +85,32 @@ def recipe_digest(recipe: Recipe) -> str:
             }
             for role in recipe.roles
         },
-        **_job(recipe),
+        **_job(plan),
         **({"gpus_per_node": recipe.hardware.gpus_per_node} if recipe.hardware.split else {}),
     }
     return hashlib.sha256(json.dumps(canonical, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def _job(recipe: Recipe) -> dict[str, Any]:
-    """What the matrix asks of the job around the engines, as far as it asks for anything."""
-    job = recipe.job
+def _job(plan: LaunchPlan) -> dict[str, Any]:
+    """What the matrix asks of the job around the engines, as far as it asks for anything that this point gets."""
+    recipe, job = plan.recipe, plan.recipe.job
     asked = {
         "setup_script": job.setup_path,
         "slurm": {name: value for name, value in (("sbatch", dict(job.sbatch)), ("srun", list(job.srun))) if value},
         "infra": {"dedicated_node": True} if job.dedicated_node else {},
         "deadlines": {"ready_s": job.ready_s} if job.ready_s else {},
-        "frontend": {"args": [list(flag.words) for flag in job.frontend_args]} if job.frontend_args else {},
+        "frontend": _frontend(plan),
         "request_plane": recipe.runtime.dynamo.request_plane if recipe.runtime.dynamo.request_plane != "tcp" else "",
+        "colocate": recipe.colocate,
     }
+    return {name: value for name, value in asked.items() if value}
+
+
+def _frontend(plan: LaunchPlan) -> dict[str, Any]:
+    job = plan.recipe.job
+    asked: dict[str, Any] = {"args": [list(flag.words) for flag in job.frontend_args], "env": _env(job.frontend_env)}
+    if plan.several_front_ends:
+        asked |= {"replicas": len(plan.front_ends), "nginx_image": job.nginx_image, "session_header": job.session_header}
     return {name: value for name, value in asked.items() if value}
 
 

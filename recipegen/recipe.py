@@ -39,6 +39,7 @@ def make_recipe(matrix: Matrix, point: Point, engine: Engine) -> Recipe:
         time_limit_source=point.time_limit_source,
         job=matrix.job,
         model_source=matrix.model_source,
+        colocate=point.colocate,
     )
 
 

@@ -22,7 +22,7 @@ from recipegen.shell import quote_word
 MANIFEST_FORMAT = 1
 SIMULATION_MEMORY_KIB = 2 << 20
 """A mocker of 1.2.1 has 100 to 200 MiB of data; at the limit it aborts with 134."""
-LIB = ("etcd.sh", "job.sh", "node_check.py", "probe.py", "process.sh", "python.sh")
+LIB = ("etcd.sh", "job.sh", "nginx.sh", "node_check.py", "probe.py", "process.sh", "python.sh")
 GROUPS = {"model": "Model", "placement": "Where this process stands in its worker", "engine": "Engine"}
 
 
@@ -44,7 +44,7 @@ def render_bundle(plan: LaunchPlan) -> Bundle:
     if plan.engine == SIMULATED.name:
         shared |= simulation_files(context_length=context_length(plan.recipe.workload))
     contents = {name: text.encode() for name, text in texts.items()}
-    contents["MANIFEST"] = _manifest(plan.recipe, contents, shared)
+    contents["MANIFEST"] = _manifest(plan, contents, shared)
     return Bundle(point=plan.recipe.point, files=contents, shared=shared)
 
 
@@ -171,9 +171,9 @@ def _placeholders(command: Command) -> frozenset[str]:
     return frozenset(word.name for word in words if isinstance(word, Placeholder))
 
 
-def _manifest(recipe: Recipe, contents: Mapping[str, bytes], shared: Mapping[str, bytes]) -> bytes:
+def _manifest(plan: LaunchPlan, contents: Mapping[str, bytes], shared: Mapping[str, bytes]) -> bytes:
     """`sha256sum --check` reads the lines of files; the others tell the format and what the bundle was made from."""
     sums = [(hashlib.sha256(data).hexdigest(), name) for name, data in sorted(contents.items())]
     sums += [(hashlib.sha256(data).hexdigest(), f"../{name}") for name, data in sorted(shared.items())]
-    lines = [f"recipegen-bundle {MANIFEST_FORMAT}", f"recipe {recipe_digest(recipe)}", *(f"{digest}  {name}" for digest, name in sums)]
+    lines = [f"recipegen-bundle {MANIFEST_FORMAT}", f"recipe {recipe_digest(plan)}", *(f"{digest}  {name}" for digest, name in sums)]
     return ("\n".join(lines) + "\n").encode()

@@ -63,7 +63,8 @@ def prepare(
     )
     files = {f"{folder}/{name}": data for name, data in bundle.files.items()}
     files |= {paths.shared(name): data for name, data in bundle.shared.items()}
-    files[paths.site_env] = site_env(profile, image=plan.recipe.runtime.image, repo=plan.recipe.model.repo)
+    nginx_image = plan.recipe.job.nginx_image if plan.several_front_ends else ""
+    files[paths.site_env] = site_env(profile, image=plan.recipe.runtime.image, repo=plan.recipe.model.repo, nginx_image=nginx_image)
     return Prepared(
         record=record,
         files=files,

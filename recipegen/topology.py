@@ -59,11 +59,15 @@ def mixed_ep(topologies: Iterable[Topology]) -> frozenset[tuple[int, int]]:
     return frozenset((tp, pp) for tp, pp, ep in seen if ep and (tp, pp, False) in seen)
 
 
-def point_name(shapes: tuple[RoleShape, ...], mtp: int, concurrency: tuple[int, ...], mixed: frozenset[tuple[int, int]]) -> str:
+def point_name(
+    shapes: tuple[RoleShape, ...], mtp: int, concurrency: tuple[int, ...], mixed: frozenset[tuple[int, int]], *, colocate: bool = False
+) -> str:
     """Return a point's name, which follows from its content; `mixed` are the sizes whose EP has to be told."""
     parts = [f"{s.workers}x{slug(s.topology, mark_ep=(s.topology.tp, s.topology.pp) in mixed)}" for s in shapes]
     if shapes[0].role is Role.AGG:
         parts.append("agg")
+    if colocate:
+        parts.append("colocated")
     if mtp:
         parts.append("mtp" if mtp == DEFAULT_MTP else f"mtp{mtp}")
     ends = concurrency if len(concurrency) == 1 else (concurrency[0], concurrency[-1])

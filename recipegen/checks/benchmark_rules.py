@@ -54,13 +54,17 @@ def kind(view: PointView) -> Iterator[Fault]:
             yield Fault(_at(view.recipe, benchmark), "a benchmark of type trace-replay needs a trace", "set `trace_file`")
 
 
+_ON_RAW = {True: "what the client renders comes on top of ISL", **dict.fromkeys((False, None), "acceptance on raw prompts means nothing")}
+
+
 @rule("benchmark-endpoint", Severity.WARNING)
 def endpoint(view: PointView) -> Iterator[Fault]:
     """Speculation is measured without the chat template.
 
     How many drafted tokens are accepted, and so the speed, depends on text that looks like what the model was trained on. The
     published study measures MTP over /v1/chat/completions, where the server renders the template; raw prompts give an acceptance
-    that no user will see. It shows in no log: the figures are merely wrong.
+    that no user will see, and a template that the client renders (`chat_template: true` of sa-bench) comes on top of ISL. It shows in
+    no log: the figures are merely wrong.
 
     Mend: `endpoint: /v1/chat/completions` and `chat_template: true`, or `mtp: 0`.
     """
@@ -68,7 +72,9 @@ def endpoint(view: PointView) -> Iterator[Fault]:
         return
     for benchmark in _benchmarks(view.recipe):
         if benchmark.endpoint not in {None, CHAT}:
-            message = f"speculation is measured over {benchmark.endpoint}: its acceptance on prompts without the chat template means nothing"
+            message = (
+                f"speculation is measured over {benchmark.endpoint}, where the server renders no chat template: {_ON_RAW[benchmark.chat_template]}"
+            )
             yield Fault(_at(view.recipe, benchmark, "endpoint"), message, f"set `endpoint: {CHAT}`")
         elif benchmark.chat_template is False:
             message = "speculation is measured without the chat template: its acceptance on raw random tokens means nothing"

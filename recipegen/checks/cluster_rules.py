@@ -10,6 +10,7 @@ from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import ClusterView, PointView
 from recipegen.engine.flag_versions import version_key
 from recipegen.errors import Source
+from recipegen.layout import span
 from recipegen.model import Recipe
 
 _MACHINES = {"x86_64": "x86_64", "x86-64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
@@ -85,10 +86,12 @@ def container(view: ClusterView) -> Iterator[Fault]:
 
     Mend: import the image once, and map it in `container.images`.
     """
-    image, profile = view.point.recipe.runtime.image, view.profile
-    if profile.container != "none" and profile.images and image not in profile.images:
-        message = f"no entry of `container.images` is for {image}: it is used as written, and pulled at the start of the job"
-        yield Fault(_image_place(view.point.recipe), message, "map it in the profile")
+    recipe, profile = view.point.recipe, view.profile
+    nginx = [recipe.job.nginx_image] if view.point.front_ends > 1 and not profile.nginx else []
+    for image in (recipe.runtime.image, *nginx):
+        if profile.container != "none" and profile.images and image not in profile.images:
+            message = f"no entry of `container.images` is for {image}: it is used as written, and pulled at the start of the job"
+            yield Fault(_image_place(recipe), message, "map it in the profile")
 
 
 @rule("cluster-model-path", Severity.WARNING, covers=(9, 37))
@@ -153,8 +156,8 @@ def segment(view: ClusterView) -> Iterator[Fault]:
 
     Mend: Slurm 23.11 or later and `slurm.segment: true`; else a partition or a reservation that is one domain.
     """
-    layouts = [role.layout for role in view.point.roles]
-    nodes = sum(layout.nodes for layout in layouts if layout)
+    layouts = [role.layout for role in view.point.roles if role.layout]
+    nodes = span(layouts) if layouts else 0
     if view.profile.scheduler == "slurm" and not view.profile.segment and nodes > 1 and view.point.recipe.hardware.nodes_per_domain > 1:
         message = "slurm.segment is false: nothing keeps the nodes of a point in one NVLink domain"
         yield Fault(view.at("slurm", "segment"), message, "take a partition or a reservation that is one domain, or switch segments on")

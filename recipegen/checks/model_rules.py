@@ -1,4 +1,4 @@
-"""Rules over what a matrix pins and asks for itself: a model, Dynamo, a setup script, NATS."""
+"""Rules over what a matrix pins and asks for itself: a model, Dynamo, a setup script, NATS, nginx."""
 
 from __future__ import annotations
 
@@ -90,8 +90,23 @@ def nats(view: ClusterView) -> Iterator[Fault]:
         yield Fault(view.at("nats"), message, "set `nats` of the profile, or leave `request_plane` out")
 
 
+@rule("cluster-nginx", Severity.ERROR)
+def nginx(view: ClusterView) -> Iterator[Fault]:
+    """Several front ends stand behind nginx, which this cluster does not have.
+
+    nginx runs as a container of the recipe's `frontend.nginx_image`, or as a program of the nodes where the profile says where that is.
+    Where there is neither, the job ends at once. A simulation on the built-in cluster takes the nginx of this machine, or one front end.
+
+    Mend: set `nginx` of the profile, or leave `frontend.replicas` out.
+    """
+    profile, wanted = view.profile, view.point.front_ends
+    if wanted > 1 and profile.scheduler != "local" and profile.container == "none" and not profile.nginx:
+        message = f"{wanted} front ends need nginx, but the profile has no `nginx` and runs no containers: the job ends before anything is started"
+        yield Fault(view.at("nginx"), message, "set `nginx` of the profile, or leave `frontend.replicas` out")
+
+
 POINT_RULES: tuple[Rule[PointView], ...] = (unpinned, dynamo_unpinned)
-CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (alias, setup_script, nats)
+CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (alias, setup_script, nats, nginx)
 
 
 def _model_place(recipe: Recipe) -> Source:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import PointView, RoleView
-from recipegen.launch import LaunchMode, WorkerLayout
-from recipegen.layout import idle_gpus
+from recipegen.launch import WorkerLayout
+from recipegen.layout import LayoutError, beside, idle_gpus, span
 from recipegen.role_flags import json_keys, switch
 from recipegen.sizing.divides import linear_heads, model_layers
 
@@ -150,19 +150,24 @@ def uneven_experts(view: RoleView) -> Iterator[Fault]:
 
 
 @rule("topology-idle-gpus", Severity.WARNING, covers=(6,))
-def idle(view: RoleView) -> Iterator[Fault]:
-    """GPUs of the role's nodes stay idle.
+def idle(point: PointView) -> Iterator[Fault]:
+    """GPUs of the point's nodes stay idle.
 
     Nodes are taken whole, so what the workers leave over is paid for and counts in throughput per GPU. It shows in the bill, or
-    when a result is divided by the job's GPUs.
+    when a result is divided by the job's GPUs. With `colocate`, the nodes of both roles count together.
 
-    Mend: worker counts and sizes that fill nodes.
+    Mend: worker counts and sizes that fill nodes; `colocate: true` where decode workers fit beside prefill workers.
     Source: the placement rule (`recipegen.layout`).
     """
-    if view.layout and (count := idle_gpus(view.layout, view.recipe.hardware)):
-        whole = view.layout.nodes * view.recipe.hardware.gpus_per_node
-        message = f"{_who(view)}: {count} of the {whole} GPUs of its {view.layout.nodes} nodes stay idle, but are allocated and paid for"
-        yield Fault(view.role.source, message, "choose a worker count and a topology that fill the nodes")
+    mend = "choose a worker count and a topology that fill the nodes"
+    placed = [(view.role.source, _who(view), [view.layout]) for view in point.roles if view.layout]
+    if point.recipe.colocate and len(placed) > 1:
+        placed = [(point.recipe.source, f"point {point.recipe.point}", [layout for _, _, layouts in placed for layout in layouts])]
+    for source, who, layouts in placed:
+        if count := idle_gpus(layouts, point.recipe.hardware):
+            nodes = span(layouts)
+            whole = nodes * point.recipe.hardware.gpus_per_node
+            yield Fault(source, f"{who}: {count} of the {whole} GPUs of its {nodes} nodes stay idle, but are allocated and paid for", mend)
 
 
 @rule("topology-segment", Severity.ERROR, covers=(53,))
@@ -177,9 +182,10 @@ def segment(point: PointView) -> Iterator[Fault]:
     Source: the hardware's data (`nodes_per_domain`); Slurm's `--segment`.
     """
     hardware, placed = point.recipe.hardware, [view.layout for view in point.roles if view.layout]
-    nodes = sum(layout.nodes for layout in placed)
+    nodes = span(placed) if placed else 0
     if point.pair and 1 < hardware.nodes_per_domain < nodes:
         shares = " + ".join(f"{layout.nodes} {layout.role.value}" for layout in placed)
+        shares += ", one of them shared" if sum(layout.nodes for layout in placed) > nodes else ""
         message = f"point {point.recipe.point} takes {nodes} nodes ({shares}), but an NVLink domain of {hardware.key} has"
         mend = "take fewer workers or smaller topologies"
         yield Fault(point.recipe.source, f"{message} {hardware.nodes_per_domain}: it cannot be one segment and would never start", mend)
@@ -189,31 +195,27 @@ def segment(point: PointView) -> Iterator[Fault]:
 def colocation(point: PointView) -> Iterator[Fault]:
     """Prefill and decode would fit on fewer nodes if they shared one.
 
-    Roles never share a node here: ports, containers and the count of instances are kept by node. Where both leave GPUs idle, the
-    point costs a node more than its GPUs need.
+    Each role has nodes of its own unless the point says `colocate: true`: then decode workers begin on the GPUs that prefill workers
+    leave free. Where both leave GPUs idle, the point costs a node more than its GPUs need.
 
-    Mend: fill the nodes of each role, or accept the cost.
+    Mend: `colocate: true`, or fill the nodes of each role, or accept the cost.
     Source: the placement rule (`recipegen.layout`).
     """
-    if not point.pair or not point.pair[0].layout or not point.pair[1].layout:
+    if point.recipe.colocate or not point.pair or not point.pair[0].layout or not point.pair[1].layout:
         return
     prefill, decode = point.pair[0].layout, point.pair[1].layout
-    gpus = point.recipe.hardware.gpus_per_node
-    if saved := max(_saved(prefill, decode, gpus), _saved(decode, prefill, gpus)):
-        message = f"point {point.recipe.point}: prefill and decode on shared nodes would need {prefill.nodes + decode.nodes - saved}"
-        mend = "choose worker counts that fill nodes, or accept the idle GPUs"
-        yield Fault(point.recipe.source, f"{message} of their {prefill.nodes + decode.nodes} nodes; roles never share a node here", mend)
+    apart, together = prefill.nodes + decode.nodes, _nodes_together(prefill, decode)
+    if together < apart:
+        message = f"point {point.recipe.point}: prefill and decode on shared nodes would need {together} of their {apart} nodes"
+        yield Fault(point.recipe.source, message, "say `colocate: true`, choose worker counts that fill nodes, or accept the idle GPUs")
 
 
-def _saved(host: WorkerLayout, guest: WorkerLayout, gpus: int) -> int:
-    """Nodes of `guest` that its workers would not need if they filled the idle GPUs of the nodes of `host`."""
-    if guest.mode is not LaunchMode.ONE_NODE:
-        return 0
-    busy = [min(host.workers_per_node, host.workers - node * host.workers_per_node) for node in range(host.nodes)]
-    if host.mode is not LaunchMode.ONE_NODE:
-        busy = [1] * host.nodes
-    fitting = sum((gpus - workers * host.gpus_per_process) // guest.gpus_per_process for workers in busy)
-    return guest.nodes - -(-max(0, guest.workers - fitting) // guest.workers_per_node)
+def _nodes_together(prefill: WorkerLayout, decode: WorkerLayout) -> int:
+    """Nodes of a point whose decode workers begin on the last node of prefill, where both fit into nodes; else those of each."""
+    try:
+        return span([prefill, beside(decode, prefill)])
+    except LayoutError:
+        return prefill.nodes + decode.nodes
 
 
 def _who(view: RoleView) -> str:
@@ -234,5 +236,5 @@ def _choices(heads: int, kv_heads: int) -> str:
     return ", ".join(map(str, fitting))
 
 
-ROLE_RULES: tuple[Rule[RoleView], ...] = (heads, linear, experts, layers, domain, uneven_experts, idle)
-POINT_RULES: tuple[Rule[PointView], ...] = (segment, colocation)
+ROLE_RULES: tuple[Rule[RoleView], ...] = (heads, linear, experts, layers, domain, uneven_experts)
+POINT_RULES: tuple[Rule[PointView], ...] = (idle, segment, colocation)

@@ -75,7 +75,7 @@ def _print_points(pairs: Sequence[tuple[LaunchPlan, PointView]]) -> None:
 
 def _title(plan: LaunchPlan) -> str:
     gpus = sum(len(process.device_ids) for process in plan.processes)
-    return f"{plan.recipe.point}: {plan.directives.nodes} nodes, {gpus} GPUs, {_instances(plan)} instances"
+    return f"{plan.recipe.point}: {plan.directives.nodes} nodes, {gpus} GPUs, {_instances(plan)} instances{_front_ends(plan)}"
 
 
 def _placed_cells(role: RolePlan) -> tuple[str, str, str]:
@@ -95,7 +95,7 @@ def _print_steps(views: Sequence[PointView]) -> None:
 def _print_processes(plan: LaunchPlan) -> None:
     from recipegen.cli.table import print_rows
 
-    click.echo(f"{plan.recipe.name}: {plan.directives.nodes} nodes of {plan.directives.gpus_per_node} GPUs, {_instances(plan)}")
+    click.echo(f"{plan.recipe.name}: {plan.directives.nodes} nodes of {plan.directives.gpus_per_node} GPUs, {_instances(plan)}{_front_ends(plan)}")
     rows = [
         (
             str(process.node_index),
@@ -120,6 +120,11 @@ def _lines(process: Process) -> list[str]:
         starts = str(word).startswith("--") or not lines
         lines = [*lines, quote_word(word)] if starts else [*lines[:-1], f"{lines[-1]} {quote_word(word)}"]
     return lines
+
+
+def _front_ends(plan: LaunchPlan) -> str:
+    found = plan.front_ends
+    return f"; front ends on nodes {found[0]}-{found[-1]}, behind nginx on node 0" if plan.several_front_ends else ""
 
 
 def _instances(plan: LaunchPlan) -> str:

@@ -60,6 +60,7 @@ class IndexEntry:
     points: int = 0
     gpus: tuple[int, int] = (0, 0)
     nodes: tuple[int, int] = (0, 0)
+    front_ends: tuple[int, int] = (0, 0)
     mtp: tuple[int, ...] = ()
     vllm: str = ""
     head_room: HeadRoom | None = None
@@ -91,6 +92,7 @@ def make_entry(path: str, checked: Checked) -> IndexEntry:
         points=len(recipes),
         gpus=_range(_gpus(plan) for plan in checked.plans),
         nodes=_range(plan.directives.nodes for plan in checked.plans),
+        front_ends=_range(len(plan.front_ends) for plan in checked.plans),
         mtp=tuple(sorted({recipe.mtp for recipe in recipes})),
         vllm=first.runtime.vllm,
         head_room=_head_room(checked.points),
@@ -160,7 +162,7 @@ def row_cells(entry: IndexEntry) -> tuple[str, ...]:
         entry.roles,
         str(entry.points),
         _span(entry.gpus),
-        _span(entry.nodes),
+        _span(entry.nodes) + (f", {_span(entry.front_ends)} front ends" if entry.front_ends[1] > 1 else ""),
         ", ".join("off" if depth == 0 else str(depth) for depth in entry.mtp),
         entry.vllm,
         _room(entry.head_room),
@@ -200,5 +202,5 @@ def _cell(text: str) -> str:
 
 
 def _object(entry: IndexEntry) -> dict[str, Any]:
-    ranges = {name: {"lowest": getattr(entry, name)[0], "highest": getattr(entry, name)[1]} for name in ("gpus", "nodes")}
+    ranges = {name: {"lowest": getattr(entry, name)[0], "highest": getattr(entry, name)[1]} for name in ("gpus", "nodes", "front_ends")}
     return {**asdict(entry), **ranges}

@@ -44,6 +44,13 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "install": "present: only checked; pip: the pinned version; wheel, git: from source.",
         "source": "The wheel or the git URL.",
     },
+    "FrontendSchema": {
+        "args": "Further arguments of every front end, without the dashes; true is a bare one.",
+        "env": "Variables of every front end.",
+        "replicas": "How many front ends stand behind nginx, one a node behind the first; fewer where there are not as many nodes.",
+        "nginx_image": "What nginx runs in; nginx:1.27.4 unless stated. With two replicas or more.",
+        "session_header": "Requests with the same value of this header go to the same front end. With two replicas or more.",
+    },
     "SettingsSchema": _SETTINGS,
     "ShapeSchema": {**_SETTINGS, "shape": "<workers>x<topology>, such as 2xTP2DP4.", "gpus": "GPUs of one worker, checked against the topology."},
     "PointSchema": {
@@ -55,6 +62,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "concurrency": "What the point is measured at, rising.",
         "sized_for": "The concurrency its buffers are for; the largest of `concurrency` unless stated.",
         "time_limit": "H:MM:SS or D-HH:MM:SS, in quotes.",
+        "colocate": "Whether decode workers begin on the GPUs that prefill workers leave free, instead of on nodes of their own.",
     },
     "VariantSchema": {"benchmark": "What is measured instead."},
     "AllowanceSchema": {
@@ -75,6 +83,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "path_prefix": "Where python3 is when there is no container.",
         "discovery": "Where Dynamo's instances find each other.",
         "nats": "Path of nats-server; only when NATS is wanted.",
+        "nginx": "Path of nginx on the nodes, which then runs instead of its image, before several front ends.",
         "environment": "Seen by every process.",
         "deadlines": "How long a start may take, and what is kept for the end.",
         "port_offset": "Added to every port; null: from the job id.",

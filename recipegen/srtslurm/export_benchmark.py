@@ -12,6 +12,8 @@ from recipegen.srtslurm.v1_benchmark import DEFAULT_LENGTH
 SRTCTL_SENDS = {"backend": "dynamo", "endpoint": "/v1/completions"}
 """What srtctl 1.0's sa-bench always does; it knows the two keys only since they were needed for something else."""
 _THEIRS = {ours: theirs for theirs, ours in keys.BENCHMARK_NAMES.items()} | {"tokenizer": "custom_tokenizer"}
+CARRIED_TYPE = "benchmark.type"
+"""What an import keeps of a benchmark that there is none of here; it takes the place of the type again, and measures by lengths."""
 _FRACTIONS = frozenset({"random_range_ratio", "temperature", "top_p"})
 
 
@@ -28,7 +30,7 @@ def benchmark_fields(recipe: Recipe) -> dict[str, Any]:
 def _load(recipe: Recipe, kind: str) -> dict[str, Any]:
     """Lengths and concurrencies; where a benchmark brings its own requests, only what an import would not assume by itself."""
     workload, counts = recipe.workload, "x".join(map(str, recipe.concurrency))
-    if kind in LOAD_TYPES:
+    if kind in LOAD_TYPES or CARRIED_TYPE in recipe.job.carried:
         return {"isl": workload.isl, "osl": workload.osl, "concurrencies": counts}
     lengths = {"isl": workload.isl, "osl": workload.osl}
     found: dict[str, Any] = {name: length for name, length in lengths.items() if length != DEFAULT_LENGTH}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from recipegen.launch import LaunchPlan, Process
 from recipegen.model import Placeholder, Word
 from recipegen.shell import quote_word
+from recipegen.srtslurm.export_front_ends import front_end_lines, nginx_function
 
 READY_TIMEOUT_S = 7200
 """What a cluster profile has where it says nothing else."""
@@ -34,9 +35,11 @@ def _about(plan: LaunchPlan) -> Iterator[str]:
     expected = " + ".join(f"{count} {role.value}" for role, count in plan.expected.items())
     yield f"Nodes: {nodes} with {plan.directives.gpus_per_node} GPUs; image: {runtime.image}; instances at the front end: {expected}."
     wanted = plan.dynamo.requirement
-    yield f"Dynamo {plan.dynamo.version}" + (f": pip install {shlex.quote(wanted)}" if wanted else " is in the image.")
+    yield f"Dynamo {plan.dynamo.version or 'of any version'}" + (f": pip install {shlex.quote(wanted)}" if wanted else " is in the image.")
     addresses = " ".join(f"NODE_{node}=ADDRESS" for node in range(min(nodes, 3)))
     yield f"On every node, in the image: {addresses}{' ...' if nodes > 3 else ''} bash FILE NUMBER"
+    if plan.several_front_ends:
+        yield "Node 0 also needs nginx, which is the endpoint; it spreads requests over the front ends of the others."
     yield "Where a node has several networks, set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME, too."
 
 
@@ -50,6 +53,7 @@ def _inputs(plan: LaunchPlan) -> Iterator[str]:
         yield f'export NATS_SERVER="nats://$NODE_0:{ports["NATS_PORT"]}" DYN_REQUEST_PLANE=nats DYN_EVENT_PLANE=nats'
     else:
         yield "export DYN_REQUEST_PLANE=tcp DYN_EVENT_PLANE=zmq"
+    yield from nginx_function(plan)
 
 
 def _node(plan: LaunchPlan, node: int) -> Iterator[str]:
@@ -57,6 +61,7 @@ def _node(plan: LaunchPlan, node: int) -> Iterator[str]:
     yield from _EVERYWHERE
     if node == 0:
         yield from _services(plan)
+    yield from front_end_lines(plan, node)
     for process in plan.processes:
         if process.node_index == node:
             yield ""
@@ -64,7 +69,7 @@ def _node(plan: LaunchPlan, node: int) -> Iterator[str]:
 
 
 def _services(plan: LaunchPlan) -> Iterator[str]:
-    """Discovery and the front end, on the first node."""
+    """Discovery, on the first node."""
     ports = {port.name: port.base for port in plan.services}
     client, peer = f'"http://$NODE_0:{ports["ETCD_PORT"]}"', f'"http://$NODE_0:{ports["ETCD_PEER_PORT"]}"'
     yield ""
@@ -73,11 +78,6 @@ def _services(plan: LaunchPlan) -> Iterator[str]:
     yield f'  --listen-peer-urls {peer} --initial-advertise-peer-urls {peer} --initial-cluster "default=http://$NODE_0:{ports["ETCD_PEER_PORT"]}" &'
     if plan.recipe.runtime.dynamo.request_plane == "nats":
         yield f'nats-server --addr "$NODE_0" --port {ports["NATS_PORT"]} &'
-    yield ""
-    yield "# front end"
-    words = [f"--http-port {ports['FRONTEND_PORT']}", *(["--enforce-disagg"] if len(plan.roles) > 1 else [])]
-    words += [" ".join(map(quote_word, flag.words)) for flag in plan.recipe.job.frontend_args]
-    yield from _command(["python3 -m dynamo.frontend", *words], ending=" &")
 
 
 def _worker(plan: LaunchPlan, process: Process) -> Iterator[str]:

@@ -7,13 +7,16 @@ from typing import Any
 
 from recipegen.errors import InputError, Problem
 from recipegen.launch import LaunchPlan, RolePlan
-from recipegen.model import Dynamo, Flag, JobSettings, ModelSpec, Recipe
+from recipegen.layout import span
+from recipegen.model import NGINX_IMAGE, Dynamo, Flag, JobSettings, ModelSpec, Recipe, Role
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.export_benchmark import benchmark_fields
 from recipegen.srtslurm.export_limits import limits
 from recipegen.srtslurm.export_text import Path, SrtDocument
 from recipegen.srtslurm.v1 import INTERVAL_S
 from recipegen.srtslurm.v1_flags import SERVED
+from recipegen.srtslurm.v1_frontend import AFFINITY, HEADER, IMAGE, MORE, SEVERAL
+from recipegen.srtslurm.v1_nodes import ACROSS, ALLOW
 from recipegen.srtslurm.v1_roles import MODES
 from recipegen.srtslurm.v1_runtime import DYNAMO_GIT, HUB
 
@@ -93,8 +96,8 @@ def _identity(recipe: Recipe) -> dict[str, Any]:
     if not model.revision and not runtime.vllm and runtime.dynamo.install not in {"wheel", "git"}:
         return {}
     pin = {**_given(repo=model.repo if model.is_hub_id else ""), "revision": model.revision} if model.revision else {}
-    frameworks = {"dynamo": runtime.dynamo.version, **_given(vllm=runtime.vllm)}
-    return {**_given(model=pin), "container": {"image": runtime.image}, "frameworks": frameworks}
+    frameworks = _given(dynamo=runtime.dynamo.version, vllm=runtime.vllm)
+    return {**_given(model=pin), "container": {"image": runtime.image}, **_given(frameworks=frameworks)}
 
 
 def _precision(model: ModelSpec) -> str:
@@ -112,7 +115,7 @@ def _dynamo(dynamo: Dynamo) -> dict[str, Any]:
     if dynamo.install == "git":
         commit = git_source(dynamo)[1]
         return {**({"hash": commit} if commit else {"top_of_tree": True}), "install": True, **plane}
-    return {"version": dynamo.version, "install": dynamo.install == "pip", **plane}
+    return {**_given(version=dynamo.version), "install": dynamo.install == "pip", **plane}
 
 
 def git_source(dynamo: Dynamo) -> tuple[str, str]:
@@ -130,25 +133,43 @@ def is_dynamo_git(repository: str) -> bool:
 def _resources(plan: LaunchPlan) -> dict[str, Any]:
     hardware = plan.recipe.hardware
     found: dict[str, Any] = {"gpu_type": _GPU_TYPES.get(hardware.key, hardware.key), "gpus_per_node": hardware.gpus_per_node}
+    nodes = role_nodes(plan)
     for role in plan.roles:
         name = role.layout.role.value
         found |= {
-            f"{name}_nodes": role.layout.nodes,
+            f"{name}_nodes": nodes[role.layout.role],
             f"{name}_workers": role.layout.workers,
             f"gpus_per_{name}": role.recipe.topology.gpus,
         }
     return found
 
 
+def role_nodes(plan: LaunchPlan) -> dict[Role, int]:
+    """Return the nodes of each role; where decode begins on prefill's, all are prefill's and decode has none, which means that to srtctl."""
+    if plan.recipe.colocate:
+        return {Role.PREFILL: span([role.layout for role in plan.roles]), Role.DECODE: 0}
+    return {role.layout.role: role.layout.nodes for role in plan.roles}
+
+
+def _colocation(plan: LaunchPlan) -> dict[str, bool]:
+    """The switches by which srtctl goes on to nodes without prefill workers; for one that both share it needs none."""
+    beyond = plan.recipe.colocate and plan.roles[0].layout.nodes < role_nodes(plan)[Role.PREFILL]
+    return {ALLOW: True, ACROSS: True} if beyond else {}
+
+
 def _frontend(job: JobSettings) -> dict[str, Any]:
-    args = {flag.name: flag.value for flag in job.frontend_args}
-    return {"type": "dynamo", "enable_multiple_frontends": False, **_given(args=args)}
+    """The number as it is wanted: srtctl starts no more than there are nodes for, either."""
+    args, env = {flag.name: flag.value for flag in job.frontend_args}, {var.name: str(var.value) for var in job.frontend_env}
+    several: dict[str, Any] = {MORE: job.front_ends - 1} if job.front_ends > 1 else {}
+    several |= {IMAGE: job.nginx_image} if job.nginx_image not in ("", NGINX_IMAGE) else {}
+    several |= {AFFINITY: True, HEADER: job.session_header} if job.session_header else {}
+    return {"type": "dynamo", SEVERAL: bool(several), **several, **_given(args=args, env=env)}
 
 
 def _backend(plan: LaunchPlan) -> dict[str, Any]:
     environment = {f"{MODES[role.layout.role]}_environment": {var.name: str(var.value) for var in role.recipe.env} for role in plan.roles}
     configs = {MODES[role.layout.role]: _flags(plan.recipe, role) for role in plan.roles}
-    return {"type": "vllm", "connector": None, **_given(**environment), "vllm_config": configs}
+    return {"type": "vllm", "connector": None, **_colocation(plan), **_given(**environment), "vllm_config": configs}
 
 
 def _flags(recipe: Recipe, role: RolePlan) -> dict[str, Any]:

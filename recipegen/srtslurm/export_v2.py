@@ -9,18 +9,19 @@ from recipegen.benchmarks import LOAD_TYPES
 from recipegen.launch import LaunchPlan
 from recipegen.model import Dynamo
 from recipegen.srtslurm.export_text import Path, SrtDocument
-from recipegen.srtslurm.export_v1 import common_document, git_source, put_back
+from recipegen.srtslurm.export_v1 import common_document, git_source, put_back, role_nodes
+from recipegen.srtslurm.v1_nodes import ACROSS, ALLOW
 from recipegen.srtslurm.v1_roles import MODES
 
 _NOT_READ = ("backend", "endpoint")
 """Settings of a benchmark that `schema: 2` does not have: its loader refuses them."""
 _LENGTHS = ("isl", "osl", "concurrencies")
-_RENAMED = {"vllm_serve_binary": "vllm_serve_binary", "set_cuda_visible_devices": "set_visible_devices"}
-"""Carried keys of the back end, and their names among the engine's."""
+_RENAMED = {"vllm_serve_binary": "vllm_serve_binary", "set_cuda_visible_devices": "set_visible_devices", ALLOW: ALLOW, ACROSS: ACROSS}
+"""Keys of the back end, carried or of colocation, and their names among the engine's."""
 _ROLE_OF = {mode: role.value for role, mode in MODES.items()}
 _AGAIN = frozenset({"resources", "backend", "dynamo", "infra", "benchmark", "frontend"})
 """Sections that are not as in the first layout."""
-_OWN = frozenset({"roles", "host_setup", "post_eval"})
+_OWN = frozenset({"roles", "host_setup", "job_scoped_ports", "post_eval"})
 """Sections of which an import keeps keys that only the second layout has."""
 
 
@@ -56,12 +57,12 @@ def _engine(backend: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _roles(plan: LaunchPlan, backend: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
+    found, nodes = {}, role_nodes(plan)
     for role in plan.roles:
         mode, layout = MODES[role.layout.role], role.layout
         env = backend.get(f"{mode}_environment")
         found[layout.role.value] = {
-            "nodes": layout.nodes,
+            "nodes": nodes[layout.role] or "colocate",
             "workers": layout.workers,
             "gpus": role.recipe.topology.gpus,
             **({"env": env} if env else {}),
@@ -81,7 +82,8 @@ def _services(plan: LaunchPlan, infra: Mapping[str, Any]) -> dict[str, Any]:
 def _dynamo(plan: LaunchPlan, section: Mapping[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in section.items() if name not in {"version", "wheel", "git", "hash", "top_of_tree", "cargo_patches"}}
     patches = {"patches": section["cargo_patches"]} if "cargo_patches" in section else {}
-    return {"source": {**_source(plan.recipe.runtime.dynamo), **patches}, **rest}
+    source = {**_source(plan.recipe.runtime.dynamo), **patches}
+    return {**({"source": source} if source else {}), **rest}
 
 
 def _source(dynamo: Dynamo) -> dict[str, str]:
@@ -90,7 +92,7 @@ def _source(dynamo: Dynamo) -> dict[str, str]:
     if dynamo.install == "git":
         repository, commit = git_source(dynamo)
         return {"git": repository, **({"rev": commit} if commit else {})}
-    return {"pypi": dynamo.version}
+    return {"pypi": dynamo.version} if dynamo.version else {}
 
 
 def _benchmark(plan: LaunchPlan, section: Mapping[str, Any]) -> dict[str, Any]:

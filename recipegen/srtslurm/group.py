@@ -51,14 +51,16 @@ def point_names(recipes: Sequence[SrtRecipe]) -> list[str]:
     """The names that these jobs have as points of one matrix."""
     shapes = [shapes_of(recipe) for recipe in recipes]
     mixed = mixed_ep(shape.topology for point in shapes for shape in point)
-    return [point_name(shape, recipe.mtp, recipe.concurrency, mixed) for shape, recipe in zip(shapes, recipes, strict=True)]
+    pairs = zip(shapes, recipes, strict=True)
+    return [point_name(shape, recipe.mtp, recipe.concurrency, mixed, colocate=recipe.colocate) for shape, recipe in pairs]
 
 
 def _shared(recipe: SrtRecipe) -> object:
     """What all points of a matrix have in common."""
     return (
         *(recipe.model, recipe.hardware, recipe.gpus_per_node, recipe.runtime, recipe.isl, recipe.osl, recipe.max_model_len),
-        *(_values(entries) for entries in (recipe.benchmark, recipe.sbatch, recipe.srun, recipe.frontend_args)),
+        *(_values(entries) for entries in (recipe.benchmark, recipe.sbatch, recipe.srun)),
+        *(_values(entries) for entries in (recipe.frontend.args, recipe.frontend.env, recipe.frontend.settings)),
         *(recipe.setup_script, recipe.dedicated_node, recipe.ready_s, repr(sorted(recipe.carried.items()))),
         *((one.role, _values(one.env), _values(flag for flag in one.flags if flag.name not in BATCH | {BLOCK})) for one in recipe.roles),
     )

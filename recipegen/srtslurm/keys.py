@@ -27,7 +27,6 @@ BACKEND = {
 }
 FRONTEND = {
     "container_image": "the front end runs in the engines' image",
-    "env": "the front end has no environment of its own",
     "nginx_container": "there is one front end, without nginx",
     "nginx_keepalive_timeout": "there is one front end, without nginx",
     "nginx_raise_ulimit": "there is one front end, without nginx",
@@ -38,6 +37,13 @@ FRONTEND = {
     "orchestrator_placement": "the front end stands on the job's first node",
     "worker_selection": "the front end chooses workers by its own arguments",
 }
+NGINX = {
+    "nginx_keepalive_timeout": "nginx has its own limits for idle connections",
+    "nginx_raise_ulimit": "nginx always takes as many open files as the node allows",
+    "nginx_session_affinity": "sessions are not kept together unless it is true",
+    "nginx_session_affinity_header": "sessions are not kept together",
+}
+"""Of several front ends, why these are without effect."""
 DYNAMO = {
     "event_plane": "Dynamo's own default holds",
     "cargo_patches": "Dynamo is not built with patches",
@@ -105,5 +111,5 @@ CARRIED_IN_V1 = {
     "dynamo.source.patches": "dynamo.cargo_patches",
 }
 """Keys of `schema: 2` that are carried by their own path, and where the first layout has them."""
-ONLY_IN_V2 = frozenset({"engine", "host_setup", "post_eval", "roles", "services"})
+ONLY_IN_V2 = frozenset({"engine", "host_setup", "job_scoped_ports", "post_eval", "roles", "services"})
 """Sections that the first layout does not have."""

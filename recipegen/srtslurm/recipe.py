@@ -33,7 +33,8 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class SrtRole:
-    """One role of a job: nodes, workers, GPUs of a worker, and what the recipe gives its engine.
+    """One role of a job: the nodes that its workers take (beside those of a role before it, where they share one), its workers, the GPUs
+    that the recipe gives each (0: not known), and what it gives the engine.
 
     `flags` are without those that follow from the topology, the model or the workload.
     """
@@ -44,6 +45,7 @@ class SrtRole:
     topology: Topology
     flags: tuple[Entry, ...]
     env: tuple[Entry, ...]
+    gpus: int = field(default=0, compare=False)
     source: Source = field(default=NOWHERE, compare=False)
 
     def flag(self, name: str) -> Value | None:
@@ -73,10 +75,29 @@ class SrtRuntime:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SrtFrontend:
+    """The front ends: arguments and variables of each, and what a matrix says of several (`replicas`, `nginx_image`, `session_header`).
+
+    `stated` tells whether the recipe itself says how many there are, or leaves that to srtctl.
+    """
+
+    args: tuple[Entry, ...] = ()
+    env: tuple[Entry, ...] = ()
+    settings: tuple[Entry, ...] = ()
+    stated: bool = field(default=True, compare=False)
+
+    @property
+    def replicas(self) -> int:
+        """How many front ends are wanted."""
+        return next((one.value for one in self.settings if one.name == "replicas" and isinstance(one.value, int)), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SrtRecipe:
     """One job of a recipe file. `variant` names the override or the sweep's values that make it; empty for a plain file.
 
-    `max_model_len` of None leaves it to the model, `ready_s` of None to the cluster. `places` are by the names of these fields.
+    `max_model_len` of None leaves it to the model, `ready_s` of None to the cluster. With `colocate`, decode workers begin on the GPUs
+    that prefill workers leave free. `places` are by the names of these fields.
     """
 
     file: str
@@ -100,11 +121,17 @@ class SrtRecipe:
     srun: tuple[Entry, ...] = ()
     dedicated_node: bool = False
     ready_s: int | None = None
-    frontend_args: tuple[Entry, ...] = ()
+    frontend: SrtFrontend = SrtFrontend()
+    colocate: bool = False
     carried: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[Problem, ...] = field(default=(), compare=False)
     source: Source = field(default=NOWHERE, compare=False)
     places: Mapping[str, Source] = field(default_factory=dict, compare=False)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the job, one for services alone included."""
+        return sum(role.nodes for role in self.roles) + self.dedicated_node
 
     def place(self, name: str) -> Source:
         """Where the recipe says this; the recipe as a whole where it has no place of its own."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from recipegen.errors import InputError, Problem, Source
 from recipegen.srtslurm.expand import Job, expand
 from recipegen.srtslurm.group import MAX_NAME, Group, group
+from recipegen.srtslurm.idle import idle_note
 from recipegen.srtslurm.recipe import SrtRecipe
 from recipegen.srtslurm.report import FileReport, Refusal
 from recipegen.srtslurm.source_text import parse_recipe
@@ -49,7 +50,8 @@ class _State:
     skipped: bool = False
 
     def report(self) -> FileReport:
-        notes = tuple(dict.fromkeys((*self.notes, *(note for recipe in self.recipes for note in recipe.notes))))
+        idle = filter(None, [idle_note(self.recipes)])
+        notes = tuple(dict.fromkeys((*self.notes, *(note for recipe in self.recipes for note in recipe.notes), *idle)))
         return FileReport(
             file=self.source.file,
             jobs=self.jobs,

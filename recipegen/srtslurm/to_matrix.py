@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from recipegen.catalogue import load_hardware, load_model, model_keys
 from recipegen.model import ModelSpec, Role, Topology
+from recipegen.plan import place_front_ends
 from recipegen.srtslurm.derive import FORMULAS, Derived, recognise
 from recipegen.srtslurm.group import Group, point_names
 from recipegen.srtslurm.layers import Layers, layer
@@ -29,6 +30,7 @@ def matrix_text(group: Group) -> MatrixText:
     experts = _experts(group.recipes)
     keys = (
         *_head_keys(group.name, first),
+        *_frontend_keys(group.recipes),
         *_experts_key(experts),
         *_settings_keys(args, env, derived=derived is not None),
         Key(name="benchmark", value=tuple(_key(entry) for entry in first.benchmark)),
@@ -76,9 +78,17 @@ def _job_keys(recipe: SrtRecipe) -> Iterator[Key]:
         yield Key(name="infra", value=Flow({"dedicated_node": True}), source=recipe.place("dedicated_node"))
     if recipe.ready_s is not None:
         yield Key(name="deadlines", value=Flow({"ready": recipe.ready_s}), source=recipe.place("ready_s"))
-    if recipe.frontend_args:
-        args = {entry.name: entry.value for entry in recipe.frontend_args}
-        yield Key(name="frontend", value=Flow({"args": args}), source=recipe.frontend_args[0].source)
+
+
+def _frontend_keys(recipes: Sequence[SrtRecipe]) -> Iterator[Key]:
+    """The front ends; that there are several not where the recipes leave it to srtctl, and none has the nodes for them."""
+    frontend = recipes[0].frontend
+    several = any(one.frontend.stated or len(place_front_ends(one.frontend.replicas, one.nodes)) > 1 for one in recipes)
+    found = [Key(name="args", value=tuple(map(_key, frontend.args)))] if frontend.args else []
+    found += [Key(name="env", value=tuple(map(_variable, frontend.env)))] if frontend.env else []
+    found += map(_key, frontend.settings) if several else []
+    if found:
+        yield Key(name="frontend", value=tuple(found))
 
 
 def _slurm_keys(recipe: SrtRecipe) -> Iterator[Key]:
@@ -149,6 +159,8 @@ def _points(group: Group, args: Layers, env: Layers, derived: Derived | None, ex
             value[role.role.value] = {"shape": shape, **own} if own else shape
         if both := _own(args.points.get(index, ()), env.points.get(index, ())):
             value["common"] = both
+        if recipe.colocate:
+            value["colocate"] = True
         if recipe.mtp:
             value["mtp"] = recipe.mtp
         value["concurrency"] = list(recipe.concurrency)

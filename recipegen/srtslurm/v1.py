@@ -10,10 +10,12 @@ from recipegen.errors import InputError, Problem, Source, near_match
 from recipegen.matrix import parse_duration
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.expand import Job
-from recipegen.srtslurm.reading import UNSUPPORTED, WRONG_TYPE, Findings, Section
-from recipegen.srtslurm.recipe import Comment, Entry, SrtRecipe
+from recipegen.srtslurm.reading import WRONG_TYPE, Findings, Section
+from recipegen.srtslurm.recipe import Entry, SrtFrontend, SrtRecipe
 from recipegen.srtslurm.tree import Tree
 from recipegen.srtslurm.v1_benchmark import read_benchmark
+from recipegen.srtslurm.v1_frontend import read_frontend
+from recipegen.srtslurm.v1_options import read_options
 from recipegen.srtslurm.v1_roles import Roles, read_roles
 from recipegen.srtslurm.v1_runtime import read_identity, read_model, read_name, read_runtime
 
@@ -80,7 +82,8 @@ def read_v1(job: Job, file: str, head: tuple[str, ...], findings: Findings | Non
         srun=site.srun,
         dedicated_node=site.dedicated_node,
         ready_s=site.ready_s,
-        frontend_args=site.frontend_args,
+        frontend=site.frontend,
+        colocate=role_part.colocate,
         carried=dict(findings.carried),
         notes=tuple(findings.notes),
         source=top.where,
@@ -111,12 +114,12 @@ class _Site:
     srun: tuple[Entry, ...]
     dedicated_node: bool
     ready_s: int | None
-    frontend_args: tuple[Entry, ...]
+    frontend: SrtFrontend
 
 
 def _read_site(findings: Findings, top: Section) -> _Site:
     ready_s = _read_health(top.section("health_check"))
-    frontend_args, frontend_alone = _read_frontend(findings, top.section("frontend"))
+    frontend, frontend_alone = read_frontend(findings, top.section("frontend"))
     infra = top.section("infra")
     infra_alone = infra.switch("etcd_nats_dedicated_node") or False
     infra.finish(keys.INFRA)
@@ -127,11 +130,11 @@ def _read_site(findings: Findings, top: Section) -> _Site:
     return _Site(
         time_limit_s=_read_time_limit(findings, top.section("slurm")),
         setup_script=_read_setup(findings, top),
-        sbatch=_read_options(findings, top.take("sbatch_directives")),
-        srun=_read_options(findings, top.take("srun_options")),
+        sbatch=read_options(findings, top.take("sbatch_directives")),
+        srun=read_options(findings, top.take("srun_options")),
         dedicated_node=infra_alone or frontend_alone,
         ready_s=ready_s,
-        frontend_args=frontend_args,
+        frontend=frontend,
     )
 
 
@@ -155,40 +158,6 @@ def _read_health(health: Section) -> int | None:
     attempts, interval = health.whole("max_attempts"), health.whole("interval_seconds")
     health.finish(keys.HEALTH)
     return (attempts or MAX_ATTEMPTS) * (interval or INTERVAL_S) if given and (attempts or interval) else None
-
-
-def _read_frontend(findings: Findings, frontend: Section) -> tuple[tuple[Entry, ...], bool]:
-    kind = frontend.take("type")
-    if kind is not None and kind.scalar != "dynamo":
-        findings.problem(UNSUPPORTED, kind.source, f"'{kind.path}' is {kind.kind}; the front end is Dynamo's, 'dynamo'")
-    several = frontend.take("enable_multiple_frontends")
-    if several is not None and several.scalar is not False:
-        findings.unsupported(several, "there is one front end, without nginx and further ones behind it")
-    elif several is None:
-        findings.note(frontend.where, "no frontend.enable_multiple_frontends: srtctl would start several front ends behind nginx; here there is one")
-    alone = frontend.switch("dedicated_node") or False
-    args = frontend.take("args")
-    if (placement := frontend.rest.get("orchestrator_placement")) is not None and placement.scalar == "head":
-        frontend.take("orchestrator_placement")
-    frontend.finish(keys.FRONTEND)
-    return _read_options(findings, args), alone
-
-
-def _read_options(findings: Findings, tree: Tree | None) -> tuple[Entry, ...]:
-    """Options by name: `true`, or nothing, is the bare option; false takes it away."""
-    if tree is None:
-        return ()
-    if tree.entries is None:
-        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected a mapping")
-        return ()
-    found = []
-    for name, one in tree.entries.items():
-        if one.entries is not None or one.items is not None:
-            findings.problem(WRONG_TYPE, one.source, f"'{one.path}' is {one.kind}; expected text, a number or true")
-        elif one.scalar is not False:
-            value = True if one.scalar is None or one.scalar == "" else one.scalar
-            found.append(Entry(name=name, value=value, source=one.key, comment=Comment(one.above, one.behind)))
-    return tuple(found)
 
 
 def _read_setup(findings: Findings, top: Section) -> str:

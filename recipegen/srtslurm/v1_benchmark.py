@@ -16,7 +16,23 @@ from recipegen.srtslurm.tree import Tree, plain
 
 DEFAULT_LENGTH = 1024
 """Tokens in and out where the benchmark brings its own requests: sizing needs an idea of them."""
+_ELSEWHERE = (
+    *("agentperf_client_dir", "agentperf_config", "aiperf_env", "concurrency", "num_prompts", "num_requests", "num_warmups"),
+    *("prefix_ratios", "sweep", "tokenizer_mode", "warmup_prompts"),
+)
+"""Settings that some version of srtctl reads for some benchmark."""
+_TEXTS = ("backend", "categories", "dataset", "dataset_path", "endpoint", "mooncake_workload", "tokenizer", "tokenizer_class", "trace_file")
+"""Settings that are no numbers, also where they look like one; a number may stand in quotes, as srtctl reads it."""
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
 _CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+")
+
+
+@dataclass(frozen=True)
+class _Type:
+    """The benchmark that is run, and the recipe's word where that is another one."""
+
+    kind: str
+    name: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +46,9 @@ class BenchmarkPart:
 
 
 def read_benchmark(findings: Findings, section: Section, where: Source) -> BenchmarkPart:
-    """Read the section; settings that the type does not take are carried."""
-    kind = _read_type(findings, section)
+    """Read the section; settings that the type does not take are carried, and all of a benchmark that there is not."""
+    found = _read_type(findings, section)
+    kind = found.kind
     isl, osl = section.whole("isl"), section.whole("osl")
     concurrencies = section.take("concurrencies")
     concurrency = _read_concurrency(findings, concurrencies) if concurrencies is not None else ()
@@ -40,15 +57,14 @@ def read_benchmark(findings: Findings, section: Section, where: Source) -> Bench
             if value is None:
                 findings.problem(MISSING, section.where, f"'benchmark.{name}' is missing: {kind} sends requests of a length at a concurrency")
     else:
+        here = section.where if section.given else where
         if isl is None or osl is None:
-            text = (
-                f"{kind} brings its own requests: {isl or DEFAULT_LENGTH} tokens in and {osl or DEFAULT_LENGTH} out stand for them where sizes follow"
-            )
-            findings.note(section.where if section.given else where, text)
+            lengths = f"{isl or DEFAULT_LENGTH} tokens in and {osl or DEFAULT_LENGTH} out"
+            findings.note(here, f"{found.name} brings its own requests: {lengths} stand for them where sizes follow")
         if not concurrency:
-            findings.note(section.where if section.given else where, f"{kind} has no concurrency: 1 stands for it")
+            findings.note(here, f"{found.name} has no concurrency: 1 stands for it")
     settings = tuple(_settings(findings, section, kind))
-    section.finish({**keys.BENCHMARK, **dict.fromkeys(keys.BENCHMARK_NAMES, f"{kind} does not read it")})
+    section.finish(_reasons(section, found))
     return BenchmarkPart(
         isl=isl or DEFAULT_LENGTH,
         osl=osl or DEFAULT_LENGTH,
@@ -57,17 +73,25 @@ def read_benchmark(findings: Findings, section: Section, where: Source) -> Bench
     )
 
 
-def _read_type(findings: Findings, section: Section) -> str:
+def _reasons(section: Section, found: _Type) -> dict[str, str]:
+    """Why settings that are left over have no effect; of a benchmark that there is not, any may stand there."""
+    if found.name != found.kind:
+        return dict.fromkeys(section.rest, f"it belongs to '{found.name}', which is not run here")
+    foreign = dict.fromkeys(_ELSEWHERE, "benchmarks have no such setting here")
+    return {**keys.BENCHMARK, **foreign, **dict.fromkeys(keys.BENCHMARK_NAMES, f"{found.kind} does not read it")}
+
+
+def _read_type(findings: Findings, section: Section) -> _Type:
     tree = section.take("type")
     if tree is None:
-        return "manual"
+        return _Type("manual", "manual")
     if tree.scalar in SETTINGS:
-        return str(tree.scalar)
+        return _Type(str(tree.scalar), str(tree.scalar))
     if isinstance(tree.scalar, str):
         findings.carry(tree, "there is no such benchmark here, so that nothing is measured (`manual`)")
-    else:
-        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected the name of a benchmark")
-    return "manual"
+        return _Type("manual", tree.scalar)
+    findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected the name of a benchmark")
+    return _Type("manual", "manual")
 
 
 def _settings(findings: Findings, section: Section, kind: str) -> list[Entry]:
@@ -91,8 +115,8 @@ def _settings(findings: Findings, section: Section, kind: str) -> list[Entry]:
 def _value(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - whatever YAML holds
     if name == "tokenizer_class" and isinstance(value, str) and not _CLASS.fullmatch(value):
         return "tokenizer", value
-    if name == "request_rate" and isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?", value):
-        return name, float(value)
+    if name not in _TEXTS and isinstance(value, str) and _NUMBER.fullmatch(value):
+        return name, float(value) if "." in value or name == "request_rate" else int(value)
     return name, value
 
 

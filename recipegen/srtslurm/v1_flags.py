@@ -11,14 +11,19 @@ from recipegen.engines import REAL
 from recipegen.errors import Source
 from recipegen.job_variables import why_reserved
 from recipegen.matrix import canonical_flag
-from recipegen.model import Role, Topology
+from recipegen.model import Topology
 from recipegen.settings import Value
 from recipegen.srtslurm.reading import UNSUPPORTED, WRONG_TYPE, Findings, read_whole
 from recipegen.srtslurm.recipe import Comment, Entry, SrtRole
 from recipegen.srtslurm.tree import Tree, plain
 
-CONNECTORS = {"nixl": '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}', "null": "", "none": ""}
-"""What srtctl makes of a connector's name, for the two roles of a disaggregated recipe."""
+CONNECTORS = {
+    "nixl": '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}',
+    "lmcache": '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}',
+    "null": "",
+    "none": "",
+}
+"""What srtctl makes of a connector's name, for the workers of every role: aggregated ones behind Dynamo get it, too."""
 TRANSFER = "kv-transfer-config"
 SIZES = {"tensor-parallel-size": "tp", "pipeline-parallel-size": "pp", "data-parallel-size": "dp"}
 EXPERTS = "enable-expert-parallel"
@@ -40,7 +45,7 @@ class RoleFlags:
     max_model_len: Entry | None
 
 
-def read_flags(findings: Findings, tree: Tree | None, role: Role, connector: Tree | None, *, by_default: bool, where: Source) -> RoleFlags:
+def read_flags(findings: Findings, tree: Tree | None, connector: Tree | None, *, by_default: bool, where: Source) -> RoleFlags:
     """Read the flags of a role. As srtctl does, leave out those that are false or null; drop what belongs to the launcher, with a note.
 
     `connector` is the back end's, `by_default` tells that it is not given, which is `nixl`.
@@ -48,15 +53,15 @@ def read_flags(findings: Findings, tree: Tree | None, role: Role, connector: Tre
     if tree is not None and tree.entries is None:
         findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected a mapping of flags")
     given = dict(_by_name(findings, tree.entries or {} if tree is not None else {}))
-    if "connector" in given:
-        connector, by_default = given.pop("connector"), False
-        connector = None if connector.is_null else connector
+    own = given.pop("connector", None)
+    if own is not None and not own.is_null:
+        connector, by_default = own, False
     sizes = {axis: _size(findings, given.pop(name, None)) for name, axis in SIZES.items()}
     ep = _is_on(findings, given.pop(EXPERTS, None))
     given.pop(f"no-{EXPERTS}", None)
     served, length = (_entry_of(findings, given.pop(name, None), name) for name in (SERVED, LENGTH))
     flags = tuple(_kept(findings, given))
-    if role is not Role.AGG and not any(flag.name.partition(".")[0] == TRANSFER for flag in flags):
+    if not any(flag.name.partition(".")[0] == TRANSFER for flag in flags):
         flags = (*flags, *_connector(findings, connector, by_default=by_default, where=where))
     return RoleFlags(flags=flags, topology=Topology(**sizes, ep=ep), served_name=served, max_model_len=length)
 
@@ -175,7 +180,8 @@ def _connector(findings: Findings, tree: Tree | None, *, by_default: bool, where
         yield Entry(name=TRANSFER, value=text, source=tree.source if tree else where)
     elif not isinstance(text, str) or text not in CONNECTORS:
         if tree is not None:
-            findings.problem(UNSUPPORTED, tree.source, f"'{tree.path}' is {tree.kind}; known are nixl, null and JSON; write `kv-transfer-config` out")
+            known = "known are nixl, lmcache, null and JSON; write `kv-transfer-config` out"
+            findings.problem(UNSUPPORTED, tree.source, f"'{tree.path}' is {tree.kind}; {known}")
     elif CONNECTORS[text]:
         source = tree.source if tree is not None else where
         yield Entry(name=TRANSFER, value=CONNECTORS[text], source=source, comment=Comment(behind=f"srtctl's connector `{text}`"))

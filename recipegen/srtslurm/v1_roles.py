@@ -12,6 +12,7 @@ from recipegen.srtslurm.reading import UNSUPPORTED, WRONG_TYPE, Findings, Sectio
 from recipegen.srtslurm.recipe import Entry, SrtRole
 from recipegen.srtslurm.tree import Tree
 from recipegen.srtslurm.v1_flags import RoleFlags, merge_env, read_env, read_flags, shared_mtp, without_mtp
+from recipegen.srtslurm.v1_nodes import ACROSS, ALLOW, Share, Switches, settle
 
 MODES = {Role.PREFILL: "prefill", Role.DECODE: "decode", Role.AGG: "aggregated"}
 GPUS_PER_NODE = 4
@@ -21,8 +22,6 @@ _SIMPLE = {
     "kv_events_config": (False, "the ports of KV events are not given to engines by recipes"),
     "mooncake_kv_store": (None, "no Mooncake master is started"),
     "failover": (None, "there are no shadow engines"),
-    "allow_prefill_decode_colocation": (False, "prefill and decode workers have nodes of their own"),
-    "allow_prefill_decode_colocation_across_nodes": (False, "prefill and decode workers have nodes of their own"),
 }
 """Keys of the back end that change what runs, with the value that changes nothing."""
 
@@ -37,20 +36,7 @@ class Roles:
     served_name: str
     max_model_len: int | None
     mtp: int
-
-
-@dataclass(frozen=True)
-class _Share:
-    """Nodes, workers and GPUs of a worker, as far as a recipe gives them; `tree` is where that stands."""
-
-    nodes: int | None
-    workers: int | None
-    gpus: int | None
-    tree: Tree | None
-
-    @property
-    def given(self) -> bool:
-        return self.tree is not None
+    colocate: bool
 
 
 def read_roles(findings: Findings, top: Section) -> Roles:
@@ -69,18 +55,19 @@ def read_roles(findings: Findings, top: Section) -> Roles:
     config, roles, flags = backend.section("vllm_config"), [], []
     for role, share in chosen.items():
         env = merge_env(findings, read_env(findings, backend.take(f"{MODES[role]}_environment")), shared)
-        own = read_flags(findings, config.take(MODES[role]), role, connector, by_default=by_default, where=backend.where)
+        own = read_flags(findings, config.take(MODES[role]), connector, by_default=by_default, where=backend.where)
         flags.append(own)
         roles.append(_role(resources, role, share, own, env))
-        _check_gpus(findings, share, roles[-1], per_node)
+    settled = settle(findings, chosen, tuple(roles), per_node, _switches(backend))
     _take_unused(findings, backend, config, chosen)
     return Roles(
-        roles=tuple(without_mtp(roles)) if (mtp := shared_mtp(roles)) else tuple(roles),
+        roles=tuple(without_mtp(settled.roles)) if (mtp := shared_mtp(roles)) else settled.roles,
         gpu_type=gpu_type,
         gpus_per_node=per_node,
         served_name=str(_same(findings, [one.served_name for one in flags]) or ""),
         max_model_len=_length(findings, [one.max_model_len for one in flags]),
         mtp=mtp,
+        colocate=settled.colocate,
     )
 
 
@@ -93,7 +80,7 @@ def _check_engine(backend: Section) -> None:
         raise InputError([Problem(kind.source, f"'{kind.path}' is {kind.kind}; only vllm is supported", rule=UNSUPPORTED)])
 
 
-def _shares(findings: Findings, resources: Section) -> dict[Role, _Share]:
+def _shares(findings: Findings, resources: Section) -> dict[Role, Share]:
     """The roles that have nodes: prefill and decode, or agg."""
     shares = {role: _share(resources, role) for role in Role}
     apart = [shares[Role.PREFILL], shares[Role.DECODE]]
@@ -112,17 +99,18 @@ def _shares(findings: Findings, resources: Section) -> dict[Role, _Share]:
     return {}
 
 
-def _share(resources: Section, role: Role) -> _Share:
+def _share(resources: Section, role: Role) -> Share:
     name = role.value
     tree = resources.rest.get(f"{name}_nodes")
-    if tree is not None and role is Role.DECODE and tree.scalar == 0:
-        resources.take(f"{name}_nodes")
-        resources.findings.unsupported(tree, "decode workers on the nodes of prefill workers; give decode nodes of its own")
-        nodes = None
-    else:
-        nodes = resources.whole(f"{name}_nodes")
+    nodes = resources.whole(f"{name}_nodes", least=0 if role is Role.DECODE else 1)
     workers, gpus = resources.whole(f"{name}_workers"), resources.whole(f"gpus_per_{name}")
-    return _Share(nodes, workers, gpus, None if tree is None or tree.is_null else tree)
+    return Share(nodes, workers, gpus, None if tree is None or tree.is_null else tree)
+
+
+def _switches(backend: Section) -> Switches:
+    """Whether decode workers may begin on prefill's nodes."""
+    given = [tree for key in (ALLOW, ACROSS) if (tree := backend.rest.get(key)) is not None and tree.scalar is True]
+    return Switches(backend.switch(ALLOW) or False, backend.switch(ACROSS) or False, given[0] if given else None)
 
 
 def _refuse_other_layouts(findings: Findings, resources: Section, backend: Section) -> None:
@@ -137,7 +125,7 @@ def _refuse_other_layouts(findings: Findings, resources: Section, backend: Secti
             findings.unsupported(tree, why)
 
 
-def _take_unused(findings: Findings, backend: Section, config: Section, chosen: dict[Role, _Share]) -> None:
+def _take_unused(findings: Findings, backend: Section, config: Section, chosen: dict[Role, Share]) -> None:
     """Flags and environment of a role without nodes have no effect, for srtctl neither."""
     for role, mode in MODES.items():
         if role not in chosen:
@@ -150,37 +138,18 @@ def _take_unused(findings: Findings, backend: Section, config: Section, chosen: 
     backend.finish(keys.BACKEND)
 
 
-def _role(resources: Section, role: Role, share: _Share, flags: RoleFlags, env: tuple[Entry, ...]) -> SrtRole:
+def _role(resources: Section, role: Role, share: Share, flags: RoleFlags, env: tuple[Entry, ...]) -> SrtRole:
     if share.workers is None:
         resources.missing(f"{role.value}_workers")
     return SrtRole(
         role=role,
-        nodes=share.nodes or 1,
+        nodes=1 if share.nodes is None else share.nodes,
         workers=share.workers or 1,
         topology=flags.topology,
         flags=flags.flags,
         env=env,
         source=share.tree.key if share.tree else resources.where,
     )
-
-
-def _check_gpus(findings: Findings, share: _Share, role: SrtRole, per_node: int) -> None:
-    """Whether a worker's sizes fill its GPUs, and its workers the nodes, as srtctl lays them out."""
-    if share.nodes is None or share.tree is None:
-        return  # complained of already
-    workers, topology, tree = role.workers, role.topology, share.tree
-    gpus = share.gpus or share.nodes * per_node // workers
-    if topology.gpus != gpus:
-        sizes = f"TP{topology.tp} x PP{topology.pp} x DP{topology.dp} = {topology.gpus}"
-        given = "as the recipe says" if share.gpus else f"as nodes and workers give ({share.nodes} x {per_node} / {workers})"
-        findings.problem("srt-gpus", tree.key, f"a worker of {role.role.value} has {gpus} GPUs, {given}, but {sizes} does not fill them")
-        return
-    needed = -(-workers // (per_node // gpus)) if gpus <= per_node else workers * -(-gpus // per_node)
-    told = f"'{tree.path}' is {share.nodes}, but {workers} x {gpus} GPUs take {needed} nodes of {per_node}"
-    if needed > share.nodes:
-        findings.problem("srt-nodes", tree.source, told)
-    elif needed < share.nodes:
-        findings.note(tree.source, f"{told}; the others are left out")
 
 
 def _same(findings: Findings, given: list[Entry | None]) -> object:

@@ -16,6 +16,7 @@ DYNAMO_GIT = "https://github.com/ai-dynamo/dynamo.git"
 HUB = "hf:"
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_SIDECAR_KEYS = ("sidecar_args", "sidecar_binary", "sidecar_context_length", "sidecar_port", "sidecar_startup_timeout")
 _RUNTIME_IMAGE = re.compile(r"ai-dynamo/[a-z-]*runtime:v?(\d+\.\d+\.\d+)")
 _WHEEL = re.compile(r"ai[_-]dynamo-([0-9][0-9A-Za-z.+!]*)-")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]*")
@@ -71,7 +72,7 @@ def read_identity(section: Section) -> Identity:
 def read_model(findings: Findings, section: Section, identity: Identity, served_name: str) -> ModelPart:
     """Read the model. A revision pins a hub id only; what an alias or a path holds, the cluster knows."""
     path = section.text("path", required=True)
-    image = section.text("container", required=True)
+    image = _image(section)
     section.finish(keys.MODEL)
     repo = path.removeprefix(HUB)
     if identity.image is not None and identity.image.scalar != image:
@@ -88,44 +89,69 @@ def read_model(findings: Findings, section: Section, identity: Identity, served_
     return ModelPart(SrtModel(repo=repo, revision=revision, served_name=served_name or repo.rstrip("/").rpartition("/")[2]), image)
 
 
+def _image(section: Section) -> str:
+    """The image; a recipe may leave it empty, for whoever runs it to fill in."""
+    tree = section.rest.get("container")
+    if tree is not None and tree.scalar == "":
+        section.findings.problem(MISSING, tree.source, f"'{tree.path}' is empty: no image is named to run the workers in; write its name")
+    return section.text("container", required=True)
+
+
 def read_runtime(findings: Findings, section: Section, identity: Identity, image: str) -> SrtRuntime:
     """Read where Dynamo comes from, and which builds are stated."""
-    stated = _text(findings, identity.dynamo)
+    stated = _version(findings, identity.dynamo)
     given = {key: tree for key in ("version", "hash", "wheel") if (tree := section.take(key)) is not None}
     repository = _text(findings, section.take("git")) or DYNAMO_GIT
     newest = section.switch("top_of_tree") or False
     install = section.switch("install")
     plane = _read_plane(findings, section)
-    section.finish(keys.DYNAMO)
-    if len(given) + newest > 1:
-        findings.problem(UNSUPPORTED, section.where, f"'dynamo' names several sources: {', '.join([*given, *(['top_of_tree'] if newest else [])])}")
-    key, tree = next(iter(given.items()), ("", None))
-    text = _text(findings, tree)
+    _refuse_sidecars(findings, section)
+    section.finish({**keys.DYNAMO, **dict.fromkeys(_SIDECAR_KEYS, "there are no sidecars")})
+    key, text = _source(findings, section, given, newest=newest)
     if newest or key == "hash":
-        how, source, version = "git", repository + ("" if newest else f"@{text}"), stated
+        how, source, version = "git", repository + (f"@{text}" if text else ""), stated
     elif key == "wheel" and not _VERSION.fullmatch(text):
         how, source, version = "wheel", text, stated or (found[1] if (found := _WHEEL.search(text)) else "")
     else:
         how, source, version = "pip", "", text
     if install is False:
         how, source = "present", ""
-    version = version or _dynamo_version(findings, section, stated, image, installs=how == "pip")
+    version = version or stated or _dynamo_version(findings, section, image, how)
     if key == "wheel" and how == "pip":
         findings.note(section.where, f"the wheel of Dynamo {text} is installed by pip, from an index that has it")
-    return SrtRuntime(image=image, vllm=_vllm(findings, identity), dynamo=version, install=how, install_source=source, request_plane=plane)
+    return SrtRuntime(image=image, vllm=_version(findings, identity.vllm), dynamo=version, install=how, install_source=source, request_plane=plane)
 
 
-def _dynamo_version(findings: Findings, section: Section, stated: str, image: str, *, installs: bool) -> str:
-    if stated:
-        return stated
-    if installs:
+def _source(findings: Findings, section: Section, given: dict[str, Tree], *, newest: bool) -> tuple[str, str]:
+    """The key that says where Dynamo comes from, and its value; as for srtctl, a version counts where it stands alone."""
+    version = given.pop("version", None) if newest or len(given) > 1 else None
+    if version is not None:
+        other = next(iter(given), "top_of_tree")
+        findings.note(version.key, f"'{version.path}' is left out: srtctl heeds no version beside 'dynamo.{other}'")
+    if len(given) + newest > 1:
+        findings.problem(UNSUPPORTED, section.where, f"'dynamo' names several sources: {', '.join([*given, *(['top_of_tree'] if newest else [])])}")
+    key, tree = next(iter(given.items()), ("", None))
+    return key, _text(findings, tree)
+
+
+def _dynamo_version(findings: Findings, section: Section, image: str, how: str) -> str:
+    """Return the version where none is written."""
+    if how == "pip":
         findings.note(section.where, f"no Dynamo is named: {DEFAULT_DYNAMO}, srtctl's default")
         return DEFAULT_DYNAMO
-    if found := _RUNTIME_IMAGE.search(image):
+    if how == "present" and (found := _RUNTIME_IMAGE.search(image)):
         findings.note(section.where, f"no Dynamo is named: {found[1]} is what the image's tag says")
         return found[1]
-    findings.problem(MISSING, section.where, "no Dynamo is named, so that nothing could be compared: 'identity.frameworks.dynamo' is missing")
+    taken = "whichever the image has is taken" if how == "present" else "whichever is built is taken"
+    findings.note(section.where, f"no Dynamo is named: {taken}, and not compared")
     return ""
+
+
+def _refuse_sidecars(findings: Findings, section: Section) -> None:
+    for key, harmless in (("sidecar", False), ("engine_mode", "in_process")):
+        tree = section.take(key)
+        if tree is not None and tree.scalar != harmless:
+            findings.unsupported(tree, "engines run within Dynamo's worker, without a sidecar")
 
 
 def _read_plane(findings: Findings, section: Section) -> str:
@@ -137,10 +163,11 @@ def _read_plane(findings: Findings, section: Section) -> str:
     return str(tree.scalar)
 
 
-def _vllm(findings: Findings, identity: Identity) -> str:
-    text = _text(findings, identity.vllm)
-    if text and identity.vllm is not None and not _VERSION.fullmatch(text):
-        findings.carry(identity.vllm, "it is no version that could be compared")
+def _version(findings: Findings, tree: Tree | None) -> str:
+    """A version that an installed package can have; a commit, or a word, is none."""
+    text = _text(findings, tree)
+    if text and tree is not None and (not _VERSION.fullmatch(text) or _COMMIT.fullmatch(text)):
+        findings.carry(tree, "it is no version that could be compared")
         return ""
     return text
 

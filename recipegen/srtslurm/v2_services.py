@@ -24,6 +24,7 @@ def read_services(findings: Findings, tree: Tree | None) -> bool:
 def _read(findings: Findings, service: Section, tree: Tree) -> bool:
     kind, name = service.text("type"), service.text("name")
     if service.switch("enabled") is False:
+        findings.carry(tree, "it is switched off")
         return False
     if any(word in (kind or name) for word in BESIDE):
         findings.carry(tree, "it only watches")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from recipegen.engines import REAL
 from recipegen.errors import InputError, Problem
 from recipegen.matrix import parse_matrix
-from recipegen.model import Recipe, Role, RoleRecipe
+from recipegen.model import JobSettings, Recipe, Role, RoleRecipe
+from recipegen.plan import place_front_ends
 from recipegen.recipe import make_recipe
 from recipegen.srtslurm.group import BLOCK, Group, without_block_size
 from recipegen.srtslurm.recipe import SrtRecipe, SrtRole
@@ -67,6 +68,9 @@ def _read(text: MatrixText) -> list[Recipe]:
 def _misfits(group: Group, recipes: list[Recipe]) -> Iterator[Problem]:
     """Whatever differs between a job and what the matrix makes of it: nothing may be lost, and nothing added."""
     for job, recipe in zip(group.recipes, recipes, strict=True):
+        if job.colocate != recipe.colocate:
+            yield Problem(job.source, "prefill and decode would share no node, or one that they do not", rule="srt-misfit")
+        yield from _front_end_misfits(job, recipe.job)
         for said, made in zip(job.roles, recipe.roles, strict=True):
             wanted, found = _flags(job, said), {flag.name: flag.value for flag in made.flags}
             if said.flag(BLOCK) is None:
@@ -75,6 +79,16 @@ def _misfits(group: Group, recipes: list[Recipe]) -> Iterator[Problem]:
             yield from _differences(said, {one.name: one.value for one in said.env}, {one.name: one.value for one in made.env})
             if (said.role, said.workers, said.topology) != _placed(made):
                 yield Problem(job.source, f"{said.role.value} would be {made.workers} x {made.topology}", rule="srt-misfit")
+
+
+def _front_end_misfits(job: SrtRecipe, made: JobSettings) -> Iterator[Problem]:
+    said = job.frontend
+    count = [place_front_ends(wanted, job.nodes) for wanted in (said.replicas, made.front_ends)]
+    args = [{one.name: one.value for one in said.args}, {one.name: one.value for one in made.frontend_args}]
+    env = [{one.name: one.value for one in said.env}, {one.name: one.value for one in made.frontend_env}]
+    for name, (wanted, found) in (("number", count), ("arguments", args), ("variables", env)):
+        if wanted != found:
+            yield Problem(job.source, f"the {name} of front ends would be {found!r}, not {wanted!r}", rule="srt-misfit")
 
 
 def _placed(role: RoleRecipe) -> tuple[Role, int, object]:

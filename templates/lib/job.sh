@@ -71,8 +71,8 @@ running_steps() { # process ids of steps that have not ended
 
 load_site() { # what the cluster adds; what the submitter's shell happened to hold must not decide what runs, or how
   local file
-  unset CONTAINER_IMAGE CONTAINER_MOUNTS CONTAINER_RUNTIME DISCOVERY ETCD FRONTEND_HOST MODEL NATS_SERVER_BIN NETWORK_INTERFACE PATH_PREFIX \
-    PORT_OFFSET READY_TIMEOUT_S RESERVE_S RUN_ROOT SRUN_OPTIONS
+  unset CONTAINER_IMAGE CONTAINER_MOUNTS CONTAINER_RUNTIME DISCOVERY ETCD FRONTEND_HOST MODEL NATS_SERVER_BIN NETWORK_INTERFACE NGINX_BIN \
+    NGINX_IMAGE PATH_PREFIX PORT_OFFSET READY_TIMEOUT_S RESERVE_S RUN_ROOT SRUN_OPTIONS
   unset PYTHONPATH PYTHONHOME "${!DYN_@}" "${!ETCD_@}" "${!FLASHINFER_@}" "${!NATS_@}" "${!NCCL_@}" "${!NIXL_@}" "${!NVSHMEM_@}" \
     "${!PYTORCH_@}" "${!TORCH_@}" "${!UCX_@}" "${!VLLM_@}"
   for file in ${RUN_DIR:+"$RUN_DIR/site.env"} ${SITE_ENV:+"$SITE_ENV"} "${LIB%/*}/site.env" "${SLURM_SUBMIT_DIR:-.}/site.env"; do
@@ -190,10 +190,10 @@ begin() { # begin NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...
   STEPS[$1]=$!
 }
 
-start_workers() { # start_workers ROLE WORKERS FIRST_NODE NODES_PER_WORKER WORKERS_PER_NODE
+start_workers() { # start_workers ROLE WORKERS FIRST_NODE NODES_PER_WORKER WORKERS_PER_NODE [FIRST_SLOT]
   local worker first group
   for ((worker = 0; worker < $2; worker++)); do
-    group=$((worker / $5)) # workers that share a node, or the one that fills nodes
+    group=$(((worker + ${6:-0}) / $5)) # workers that share a node, or the one that fills nodes
     first=$(($3 + group * $4))
     start_step "$1-$worker" "$first" "$4" bash "$BUNDLE/$1.sh" "$worker" "$first"
   done

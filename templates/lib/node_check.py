@@ -69,8 +69,12 @@ class Node:
         """Nobody listens on a port of ours yet, and the system does not hand them out to clients."""
         offset, address = int(os.environ["PORT_OFFSET"]), self.facts["address"]
         blocks = [p["ports"] for p in self.plan["processes"] if p["node_index"] == self.facts["index"]]
+        services = dict(self.plan["services"])
+        replica = {name: services.pop(name) for name in ("FRONTEND_REPLICA_PORT",) if name in services}
+        if self.facts["index"] in self.plan.get("front_ends", []):
+            blocks.append(replica)
         if self.facts["index"] == 0:
-            blocks.append(self.plan["services"])
+            blocks.append(services)
         ports = {block["base"] + offset + i: name for ports in blocks for name, block in ports.items() for i in range(block["count"])}
         if address != "-":
             taken = ["{} ({})".format(port, name) for port, name in sorted(ports.items()) if in_use(address, port)]
@@ -91,7 +95,7 @@ class Node:
             self.problems.append("{} GPUs visible, {} needed".format(self.facts["gpus"], len(needed)))
 
     def check_dynamo(self):
-        """Dynamo at the pinned version, installed first where the recipe says so."""
+        """Dynamo, at the pinned version where the recipe names one; installed first where the recipe says so."""
         wanted, requirement = self.plan["runtime"]["dynamo"], self.plan["runtime"]["dynamo_requirement"]
         found = version_of("ai-dynamo")
         if found != wanted and requirement:
@@ -99,7 +103,7 @@ class Node:
             subprocess.call([sys.executable, "-m", "pip", "install", "--no-input", requirement])
             found = version_of("ai-dynamo")
         self.facts["dynamo"] = found
-        if found == wanted:
+        if found is not None and wanted in (None, found):
             return
         if found is None:
             mend = "use an image that has it, or say `dynamo: {install: pip}` in the matrix"

@@ -6,6 +6,7 @@ RECIPEGEN_CORPUS points to the folder with the recipes.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def flag_name(name: str) -> str:
 def connector(recipe: Recipe) -> None:
     backend = recipe["backend"]
     named = backend.pop("connector", "nixl")
-    if named == "nixl" and "aggregated" not in backend["vllm_config"]:
+    if named == "nixl":
         for flags in backend["vllm_config"].values():
             flags.setdefault("kv-transfer-config", NIXL)
 
@@ -76,7 +77,20 @@ def gpus(recipe: Recipe) -> None:
     places = recipe["resources"]
     for role in ("prefill", "decode", "agg"):
         if f"{role}_nodes" in places:
-            places.setdefault(f"gpus_per_{role}", places[f"{role}_nodes"] * places["gpus_per_node"] // places[f"{role}_workers"])
+            share = places[f"{role}_nodes"] * places["gpus_per_node"] // places[f"{role}_workers"]
+            places.setdefault(f"gpus_per_{role}", share or places["gpus_per_prefill"])
+
+
+def idle_gpus(recipe: Recipe) -> None:
+    for mode, flags in recipe["backend"]["vllm_config"].items():
+        sizes = [int(flags.get(size, 1)) for size in SIZES]
+        given = f"gpus_per_{MODES[mode]}"
+        recipe["resources"][given] = min(recipe["resources"][given], math.prod(sizes))
+
+
+def one_node(recipe: Recipe) -> None:
+    if recipe["backend"].pop("allow_prefill_decode_colocation", False):
+        recipe["resources"] |= {"prefill_nodes": 1, "decode_nodes": 0}
 
 
 def environment(recipe: Recipe) -> None:
@@ -133,6 +147,16 @@ def health(recipe: Recipe) -> None:
         recipe["health_check"] = check["max_attempts"] * check["interval_seconds"]
 
 
+def front_ends(recipe: Recipe) -> None:
+    """srtctl's own number is 10, of which a job of two nodes has one."""
+    section, places = recipe.setdefault("frontend", {"type": "dynamo"}), recipe["resources"]
+    if "num_additional_frontends" not in section:
+        nodes = sum(places.get(f"{role}_nodes", 0) for role in MODES.values()) + bool(recipe.get("infra"))
+        section.setdefault("enable_multiple_frontends", nodes > 2)
+    if section.setdefault("enable_multiple_frontends", True):
+        section.setdefault("num_additional_frontends", 9)
+
+
 def name(recipe: Recipe) -> None:
     del recipe["name"]
 
@@ -148,12 +172,15 @@ NORMALISATIONS = (
     Normalisation("a connector by name is its transfer configuration", connector),
     Normalisation("the last part of a model's path is its name for clients", served_name),
     Normalisation("GPUs of a worker are written out", gpus),
+    Normalisation("GPUs of a worker are those that it uses", idle_gpus),
+    Normalisation("workers of both roles on the one node that holds them have prefill's nodes, and decode none", one_node),
     Normalisation("an environment without variables is none", environment, needed=False),
     Normalisation("a time limit has no leading zero, and is written out", time_limit),
     Normalisation("what sa-bench does by default is written out; concurrencies are texts as 1x2x4, in order", benchmark),
     Normalisation("Dynamo is named by its version, also where the wheel's version or the image's tag says it", dynamo),
     Normalisation("pins are written where a revision or a build is pinned, and not else", identity),
     Normalisation("a health check is its product", health, needed=False),
+    Normalisation("how many front ends there are is written out", front_ends, needed=False),
 )  # fmt: skip
 """Everything in which export(import(y)) is not y."""
 

@@ -26,15 +26,7 @@ from tests.support import published_plans
 
 CORPUS = os.environ.get("RECIPEGEN_CORPUS", "")
 FOLDERS = ("qwen38", "srt-slurm", "srt-slurm-recipes")
-NGINX, NODES, GPUS = "'frontend.enable_multiple_frontends' is not supported", "prefill and decode workers have nodes", "does not fill them"
-REFUSED = {
-    "GB200/vllm/1k1k-sa/disagg-gb200-1p1d-dep4-dep16.yaml": NGINX,
-    "GB200/vllm/8k1k-sa/disagg-gb200-8p1d-dep4-dep16.yaml": NGINX,
-    "GB300/vllm/8k1k-sa/disagg-gb300-8p1d-dep4-dep24.yaml": NGINX,
-    "B300/vllm/disagg-1p4d-1k1k.yaml": NODES,
-    "qwen3-32b/disagg-kv-router.yaml": "decode workers on the nodes of prefill workers",
-    "gpt-oss-120b/B200/vllm/8k1k-eagle.yaml": GPUS,
-}
+REFUSED: dict[str, str] = {}
 """Files of which nothing can be imported: the end of a path -> why."""
 
 MODES = {"prefill": "prefill", "decode": "decode", "aggregated": "agg"}
@@ -113,7 +105,7 @@ def test_what_is_imported_is_rendered_without_errors() -> None:
 
 def test_a_sweep_is_its_product_with_its_types() -> None:
     path = next(path for path in paths() if str(path).endswith("NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4/B200/vllm/8k1k.yaml"))
-    sizes = {(t, p, d, e) for t, p, d, e in itertools.product([1, 2, 4, 8], [1, 2, 4, 8], [1, 2, 4, 8], [True, False]) if t * p * d == 8}
+    sizes = {(t, p, d, e) for t, p, d, e in itertools.product([1, 2, 4, 8], [1, 2, 4, 8], [1, 2, 4, 8], [True, False]) if t * p * d <= 8}
     made = [plan.roles[0].recipe for plan in plans(str(path.parent.relative_to(CORPUS)))]
     assert {(r.topology.tp, r.topology.pp, r.topology.dp, r.topology.ep) for r in made} == sizes
     assert len(made) == len(sizes)
@@ -148,7 +140,7 @@ BAD = {
     "01_unknown_top": "90:1: 'fontend' is no key of an srt-slurm recipe; did you mean 'frontend'? [srt-key]",
     "03_unknown_vllm_flag": "did you mean 'tensor-parallel-size'? [flag-unknown]",
     "05_wrong_type_tp": "40:29: 'backend.vllm_config.prefill.tensor-parallel-size' is the text 'two'; expected a whole number [srt-type]",
-    "06_gpu_mismatch": "14:3: a worker of prefill has 12 GPUs",
+    "06_gpu_mismatch": "14:18: 'resources.prefill_nodes' is 4, but 2 x 12 GPUs take 6 nodes of 4 [srt-nodes]",
     "08_missing_alias": None,
     "10_tabs": "17:1: indented with a tab; expected spaces [yaml-tab]",
     "11_empty": "1:1: nothing is here; expected a mapping, 'key: value' [yaml-mapping]",
@@ -207,7 +199,7 @@ def jobs(path: Path) -> Iterator[dict[str, Any]]:
 
 def fitting_jobs(path: Path) -> Iterator[dict[str, Any]]:
     for job in jobs(path):
-        if all(gpus(flags) == worker_gpus(job, role) for role, flags in configs(job).items()):
+        if all(gpus(flags) <= worker_gpus(job, role) for role, flags in configs(job).items()):
             yield job
 
 
@@ -223,7 +215,7 @@ def filled(value: Any, names: Mapping[str, Any]) -> Any:
 
 def configs(job: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     found = {MODES[mode]: dict(flags or {}) for mode, flags in job["backend"]["vllm_config"].items()}
-    if "agg" not in found and job["backend"].get("connector", "nixl") == "nixl":
+    if job["backend"].get("connector", "nixl") == "nixl":
         found = {role: {"kv-transfer-config": NIXL, **flags} for role, flags in found.items()}
     return found
 
@@ -235,16 +227,45 @@ def gpus(flags: Mapping[str, Any]) -> int:
 
 def worker_gpus(job: Mapping[str, Any], role: str) -> int:
     places = job["resources"]
+    if role == "decode" and places["decode_nodes"] == 0 and "gpus_per_decode" not in places:
+        return worker_gpus(job, "prefill")
     return int(places.get(f"gpus_per_{role}") or places[f"{role}_nodes"] * places["gpus_per_node"] // places[f"{role}_workers"])
+
+
+def together(job: Mapping[str, Any]) -> bool:
+    """Whether decode begins on prefill's nodes: it has none, or the recipe lets it and one node holds all workers."""
+    places, allowed = job["resources"], job["backend"].get("allow_prefill_decode_colocation", False)
+    if "decode_nodes" not in places:
+        return False
+    all_gpus = sum(places[f"{role}_workers"] * worker_gpus(job, role) for role in ("prefill", "decode"))
+    return places["decode_nodes"] == 0 or (allowed and all_gpus <= places["gpus_per_node"])
+
+
+def nodes_taken(job: Mapping[str, Any]) -> dict[str, set[int]]:
+    """The nodes on which each role's workers stand, one worker behind the other."""
+    places, shared = job["resources"], together(job)
+    width, end, found = places["gpus_per_node"], 0, {}
+    for role, flags in sorted(configs(job).items(), reverse=True):
+        size, taken = gpus(flags), set[int]()
+        end = end if shared else -(-end // width) * width
+        for _ in range(places[f"{role}_workers"]):
+            start = end if end % width + size <= width else -(-end // width) * width
+            end = start + size
+            taken |= set(range(start // width, -(-end // width)))
+        found[role] = taken
+    return found
 
 
 def said(job: Mapping[str, Any]) -> dict[str, Any]:
     """One job as its YAML has it, in the terms of `planned`."""
     benchmark, places = job["benchmark"], job["resources"]
     names = {"prefill": "prefill", "decode": "decode", "agg": "aggregated"}
+    taken, full = nodes_taken(job), all(gpus(flags) == worker_gpus(job, role) for role, flags in configs(job).items())
+    if full and not together(job):
+        assert {role: len(nodes) for role, nodes in taken.items()} == {role: places[f"{role}_nodes"] for role in taken}
     roles = {
         role: {
-            "workers": places[f"{role}_workers"], "nodes": places[f"{role}_nodes"], "flags": engine_flags(flags),
+            "workers": places[f"{role}_workers"], "nodes": len(taken[role]), "flags": engine_flags(flags),
             "env": job["backend"].get(f"{names[role]}_environment") or {},
         }
         for role, flags in configs(job).items()
@@ -253,7 +274,7 @@ def said(job: Mapping[str, Any]) -> dict[str, Any]:
     dynamo, stated = job.get("dynamo") or {}, (job.get("identity") or {}).get("frameworks") or {}
     return {
         "roles": roles,
-        "nodes": sum(role["nodes"] for role in roles.values()) + infra,
+        "nodes": len(set().union(*taken.values())) + infra,
         "gpus_per_node": places["gpus_per_node"],
         "concurrency": concurrency(benchmark.get("concurrencies", 1)),
         "lengths": [benchmark.get("isl", 1024), benchmark.get("osl", 1024)],
@@ -269,8 +290,16 @@ def said(job: Mapping[str, Any]) -> dict[str, Any]:
         "srun": [f"--{name}={value}" for name, value in (job.get("srun_options") or {}).items()],
         "ready_s": (check["max_attempts"] * check["interval_seconds"]) if (check := job.get("health_check")) else 0,
         "frontend": (job.get("frontend") or {}).get("args") or {},
+        "front_ends": front_ends(job.get("frontend") or {}, sum(role["nodes"] for role in roles.values()) + infra),
         "precision": job["model"]["precision"],
+        "colocate": together(job),
     }
+
+
+def front_ends(frontend: Mapping[str, Any], nodes: int) -> int:
+    """As many as are asked for, on the nodes behind the first, which then has nginx."""
+    wanted = 1 + frontend.get("num_additional_frontends", 9) if frontend.get("enable_multiple_frontends", True) else 1
+    return max(1, min(wanted, nodes - 1))
 
 
 def measured(benchmark: Mapping[str, Any]) -> dict[str, Any]:
@@ -344,5 +373,7 @@ def planned(plan: LaunchPlan) -> dict[str, Any]:
         "srun": list(job.srun),
         "ready_s": job.ready_s,
         "frontend": {flag.name: flag.value for flag in job.frontend_args},
+        "front_ends": len(plan.front_ends),
         "precision": job.carried["model.precision"],
+        "colocate": recipe.colocate,
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,21 @@ def test_a_recipe_for_another_site_is_simulated_here(recipegen: Terminal, tmp_pa
     logs = Path(recipegen.status(run)["run_dir"]) / "logs"
     said = "/configs/deps.sh is not on this machine; the simulation goes on without it\n"
     assert [(logs / f"agg-{worker}.0.log").read_text().count(said) for worker in (0, 1)] == [1, 1]
+
+
+def test_workers_of_both_roles_share_a_node(recipegen: Terminal, tmp_path: Path) -> None:
+    """Two prefill workers and one decode worker on one node of eight GPUs, with ports of their own; requests go through both."""
+    head = MINIMAL.replace("hardware: gb300-nvl72", "hardware: {type: gb300-nvl72, gpus_per_node: 8}")
+    point = '{prefill: 2xTP2, decode: 1xTP2, colocate: true, concurrency: [4], time_limit: "0:10:00"}'
+    allow = "allow: [{rule: capacity-weights, reason: mockers have none}]\n"
+    (tmp_path / "matrix.yaml").write_text(matrix_of(point, head=head) + allow)
+    run = recipegen("submit", tmp_path, "--point", "2xtp2-1xtp2-colocated-cc4", "--simulate").stdout.strip()
+    recipegen("wait", run, "--for", "ready", "--timeout", "90")
+    status = recipegen.status(run)
+    assert status["phase"] == "READY"
+    folder = Path(status["run_dir"])
+    assert len((folder / "nodes.txt").read_text().splitlines()) == 1
+    workers = [json.loads(line) for file in sorted(folder.glob("events.*-*-0.jsonl")) for line in file.read_text().splitlines()]
+    assert [f"{one['role']}-{one['worker']}" for one in workers if one["event"] == "process_started"] == ["decode-0", "prefill-0", "prefill-1"]
+    plan = json.loads((folder / "bundle/2xtp2-1xtp2-colocated-cc4/plan.json").read_text())
+    assert [process["device_ids"] for process in plan["processes"]] == [[0, 1], [2, 3], [4, 5]]

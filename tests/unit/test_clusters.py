@@ -204,6 +204,23 @@ def test_a_hub_id_without_a_path_keeps_its_pin() -> None:
     assert b"MODEL" not in site_env(profile(), image="i", repo="Qwen/Qwen3-0.6B")
 
 
+@pytest.mark.parametrize(
+    ("more", "image", "values"),
+    [
+        ("", "", ["unset", "unset"]),
+        ("", "nginx:1.27.4", ["unset", "unset"]),
+        ("nginx: /opt/nginx\n", "", ["unset", "unset"]),
+        ("nginx: /opt/nginx\n", "nginx:1.27.4", ["/opt/nginx", "unset"]),
+        ("container: {runtime: pyxis}\n", "", ["unset", "unset"]),
+        ("container: {runtime: pyxis}\n", "nginx:1.27.4", ["unset", "nginx:1.27.4"]),
+        ("container: {runtime: pyxis, images: {'nginx:1.27.4': /n.sqsh}}\n", "nginx:1.27.4", ["unset", "/n.sqsh"]),
+        ("container: {runtime: pyxis}\nnginx: /opt/nginx\n", "nginx:1.27.4", ["/opt/nginx", "unset"]),
+    ],
+)
+def test_nginx_is_the_profile_s_own_or_an_image_where_one_is_needed(more: str, image: str, values: list[str]) -> None:
+    assert source_of(site_env(profile(more), image="i", repo="r", nginx_image=image), "NGINX_BIN", "NGINX_IMAGE") == values
+
+
 def test_values_reach_the_shell_unharmed() -> None:
     hostile = "a'b\"c $(id) `id` \\ $HOME ; # ~ *"
     one = replace(LOCAL, run_root="/a b'c", environment={"X": hostile, "EMPTY": ""}, srun=("--mpi=pmix", "--propagate=NONE"), port_offset=0)

@@ -164,6 +164,7 @@ def test_what_is_left_out_says_nothing() -> None:
 
 def test_what_is_asked_of_the_job_is_in_the_plan() -> None:
     plan = document(plan_with(ASKED))
+    assert "front_ends" not in plan
     assert plan["setup_script"] == "/configs/deps.sh"
     assert plan["slurm"] == {"sbatch": {"cpus-per-task": 72, "mem": "0", "spread-job": True}, "srun": ["--mem=0", "--exclusive"]}
     assert plan["infra"] == {"dedicated_node": True}
@@ -219,6 +220,21 @@ def test_a_dedicated_node_is_the_first_and_has_no_worker() -> None:
         ("frontend: {args: {a-b: 1, a_b: 2}}\n", "the same flag 'a-b'", "flag-twice"),
         ("frontend: {args: {a: false}}\n", "expected", "schema-value"),
         ('frontend: {args: {a: "b\\nc"}}\n', "expected one line of plain text", "schema-value"),
+        ("frontend: {env: {SLURM_JOB_ID: '1'}}\n", "'SLURM_JOB_ID' belongs to the shell, to Slurm or to the tool", "env-reserved"),
+        ("frontend: {env: {FRONTEND_HOST: x}}\n", "'FRONTEND_HOST' is the cluster profile's `frontend_host`", "env-reserved"),
+        ("frontend: {env: {DYN_TCP_RPC_HOST: x}}\n", "'DYN_TCP_RPC_HOST' is set by the job itself", "env-reserved"),
+        ('frontend: {env: {A: "b\\nc"}}\n', "the value holds a control character, U+000A", "env-value"),
+        ("frontend: {env: {A: 1}}\n", "expected a string", "schema-type"),
+        ("frontend: {replicas: 0}\n", "expected 1 or more", "schema-value"),
+        ("frontend: {replicas: 65}\n", "expected 64 or less", "schema-value"),
+        (
+            "frontend: {nginx_image: 'nginx:1.27.4'}\n",
+            "'nginx_image' is for nginx, and nothing of it starts before a single front end",
+            "frontend-single",
+        ),
+        ("frontend: {replicas: 1, session_header: X-A}\n", "'session_header' is for nginx", "frontend-single"),
+        ("frontend: {replicas: 2, nginx_image: ../nginx.sqsh}\n", "climbs out of its folder by '..'", "path-traversal"),
+        ("frontend: {replicas: 2, session_header: X_A}\n", "expected the name of a request header", "schema-value"),
         ("carried: [a]\n", "expected a mapping", "schema-type"),
     ],
 )
@@ -229,6 +245,38 @@ def test_what_a_job_cannot_be_asked_for(more: str, words: str, rule: str) -> Non
     assert words in str(problem)
     assert problem.rule == rule
     assert problem.source.line > MINIMAL.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "point", "nodes"),
+    [
+        (1, "{agg: 1xDP16, ", (0,)),
+        (3, "{agg: 1xDP16, ", (1, 2, 3)),
+        (2, "{agg: 1xDP16, ", (1, 2)),
+        (64, "{agg: 1xDP16, ", (1, 2, 3)),
+        (64, "{prefill: 1xTP4, decode: 1xTP4, ", (0,)),
+        (64, "{prefill: 1xTP4, decode: 2xTP4, ", (1, 2)),
+    ],
+)
+def test_front_ends_stand_one_a_node_behind_the_first(replicas: int, point: str, nodes: tuple[int, ...]) -> None:
+    plan = plan_with(f"frontend: {{replicas: {replicas}}}\n", point=point + 'concurrency: [64], time_limit: "1:00:00"}')
+    assert plan.front_ends == nodes
+    services = document(plan)["services"]
+    assert services.get("FRONTEND_REPLICA_PORT") == ({"base": 20004, "count": 1} if len(nodes) > 1 else None)
+    assert document(plan).get("front_ends") == (list(nodes) if len(nodes) > 1 else None)
+
+
+def test_what_is_said_of_several_front_ends_is_in_the_plan_and_its_digest() -> None:
+    point = agg_point("1xDP16")
+    asked = ["replicas: 3", "replicas: 4", "replicas: 3, nginx_image: x", "replicas: 3, session_header: X-A", "env: {A: b}", "env: {A: c}"]
+    plans = [document(plan_with(f"frontend: {{{one}}}\n", point=point)) for one in asked]
+    assert plans[0]["frontend"] == {"replicas": 3, "nginx_image": "nginx:1.27.4"}
+    assert plans[3]["frontend"] == {"replicas": 3, "nginx_image": "nginx:1.27.4", "session_header": "X-A"}
+    assert plans[4]["frontend"] == {"env": {"A": "b"}}
+    digests = [plan["recipe_digest"] for plan in plans]
+    assert digests[0] == digests[1]  # three nodes behind the first
+    assert len(set(digests)) == 5
+    assert document(plan_with("frontend: {replicas: 3}\n")) == document(plan_with())  # two nodes
 
 
 def test_an_unknown_request_plane() -> None:

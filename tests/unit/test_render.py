@@ -23,7 +23,7 @@ setup_script: deps.sh
 slurm: {sbatch: {cpus-per-task: 72, spread-job: true, extra: 'a "b" # c\\'}, srun: [--mem=0, "--extra=x'y"]}
 infra: {dedicated_node: true}
 deadlines: {ready: 10800}
-frontend: {args: {router-mode: kv, model-name: "a 'b'"}}
+frontend: {args: {router-mode: kv, model-name: "a 'b'"}, env: {A: "x 'b'"}, replicas: 3, session_header: X-A}
 carried: {a: [1]}
 """
 UNPINNED = MINIMAL.replace("model: qwen3.8-2.4t-nvfp4", "model: {repo: Org/Name}").replace("1.2.1}", "1.2.1, request_plane: nats}")
@@ -207,8 +207,34 @@ def test_a_dedicated_node_is_said_in_the_head() -> None:
     assert "\nstart_workers agg 1 1 2 1\n" in text
 
 
+SEVERAL = "frontend: {replicas: 5}\n"
+
+
+def test_several_front_ends_stand_behind_nginx() -> None:
+    lines = added(SEVERAL + "infra: {dedicated_node: true}\n")
+    assert lines == [
+        "#SBATCH --nodes=3",
+        "#   nodes 1-2   1 agg worker of TP8+EP, 2 nodes, one endpoint on the first",
+        "#   nodes 1-2   a front end each, behind nginx",
+        "#   node 0      discovery, nginx, probe, and no worker",
+        "#   sbatch --account=A --partition=P --gpus-per-node=4 --segment=3 job.sbatch",
+        "# shellcheck source-path=SCRIPTDIR source=../lib/nginx.sh",
+        '. "$LIB/nginx.sh"',
+        "require_nginx",
+        "start_workers agg 1 1 2 1",
+        "# first node, how many front ends, the endpoint's port, theirs",
+        "start_front_ends 1 2 20000 20004",
+    ]
+
+
+def test_where_two_front_ends_have_no_node_the_bundle_is_that_of_one() -> None:
+    """A front end on the one node behind the first would stand alone behind nginx."""
+    asked, plain = (render_plans([plan_one(matrix_of(agg_point("1xTP8")) + more)])[0] for more in (SEVERAL, ""))
+    assert asked.files == plain.files
+
+
 @pytest.mark.parametrize(("head", "more"), [(MINIMAL, ""), (MINIMAL, EXTENDED), (UNPINNED, "")])
 def test_lib_is_the_same_for_all_recipes(head: str, more: str) -> None:
     (bundle,) = render_plans([plan_one(matrix_of(agg_point("TP8"), head=head) + more)])
-    assert set(bundle.shared) == {f"lib/{name}" for name in ("etcd.sh", "job.sh", "node_check.py", "probe.py", "process.sh", "python.sh")}
+    assert set(bundle.shared) == {f"lib/{name}" for name in ("etcd.sh", "job.sh", "nginx.sh", "node_check.py", "probe.py", "process.sh", "python.sh")}
     assert bundle.shared["lib/node_check.py"] == (LEAF / "lib/node_check.py").read_bytes()

@@ -26,7 +26,8 @@ OFFSET = 512
 SHAPES = ("4xTP1", "3xTP2", "1xTP2DP2", "1xTP1PP6", "1xTP8DP2", "1xDP16")
 UNPINNED = MINIMAL.replace("model: qwen3.8-2.4t-nvfp4", "model: {repo: Org/Name}").replace(", max_model_len: 10240", "")
 OWN_NODE = plan_one(matrix_of(agg_point("3xTP1"), head=UNPINNED) + "infra: {dedicated_node: true}\n")
-PLANS = [*published_plans(), *(plan_one(matrix_of(agg_point(shape))) for shape in SHAPES), OWN_NODE]
+TOGETHER = plan_one(matrix_of('{prefill: 3xTP2, decode: 4xTP1, colocate: true, concurrency: [64], time_limit: "1:00:00"}'))
+PLANS = [*published_plans(), *(plan_one(matrix_of(agg_point(shape))) for shape in SHAPES), OWN_NODE, TOGETHER]
 
 
 class Node:
@@ -175,3 +176,30 @@ def test_the_front_end_gets_its_arguments(tmp_path: Path) -> None:
     argv = json.loads((tmp_path / "seen.json").read_text())["argv"]
     assert argv[:2] == ["-m", "dynamo.frontend"]
     assert argv[6:] == ["--router-mode", "kv", "--router-reset-states", "--router-temperature", "0.5", "--model-name", "a 'b' $c"]
+
+
+@pytest.mark.parametrize(
+    ("words", "host", "expected"),
+    [
+        (("2", "20004"), "", ("10.0.0.3", 20004)),
+        (("2", "20004"), "0.0.0.0", ("10.0.0.3", 20004)),
+        (("0", "20000"), "", ("0.0.0.0", 20000)),  # one for all, in a simulation without nginx
+        (("0", "20000"), "node", ("10.0.0.1", 20000)),
+    ],
+)
+def test_a_front_end_behind_nginx_listens_on_its_own_node(tmp_path: Path, words: tuple[str, str], host: str, expected: tuple[str, int]) -> None:
+    own = """frontend: {replicas: 3, env: {A: "b 'c' $x", DYN_SDK_DISABLE_ANSI_LOGGING: "0"}}\n"""
+    node = Node(plan_one(matrix_of(agg_point("1xDP16")) + own), tmp_path)
+    env = {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "SEEN": str(tmp_path / "seen.json"),
+        "RUN_DIR": str(tmp_path),
+        "SLURM_PROCID": "0",
+        "SLURMD_NODENAME": f"node{words[0]}",
+        "PORT_OFFSET": str(OFFSET),
+        "FRONTEND_HOST": host,
+    }
+    subprocess.run(["bash", tmp_path / node.plan.recipe.point / "frontend.sh", *words], env=env, check=True, timeout=20)
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert seen["argv"][2:] == ["--http-host", expected[0], "--http-port", str(expected[1] + OFFSET)]
+    assert (seen["env"]["A"], seen["env"]["DYN_SDK_DISABLE_ANSI_LOGGING"]) == ("b 'c' $x", "0")  # the recipe's word before the launcher's

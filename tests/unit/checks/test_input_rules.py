@@ -133,6 +133,7 @@ MATRIX_CASES = [  # text in MATRIX, what stands there instead, the rule, and whe
     ("gb300-nvl72", "gb999", "hardware-unknown", "gb999"),
     ("version: 1.2.1", "version: 1.2.1, install: wheel", "dynamo-source", "{version"),
     ("version: 1.2.1", "version: 1.2.1, install: pip, source: x.whl", "dynamo-source", "{version"),
+    ("version: 1.2.1", "install: pip", "dynamo-source", "{install"),
     ("vllm/vllm-openai:v0.28.0", "/images/../../etc/passwd", "path-traversal", "/images"),
     ("vllm/vllm-openai:v0.28.0", "../vllm.sqsh", "path-traversal", "../vllm"),
     ("version: 1.2.1", "version: 1.2.1, install: wheel, source: ../x.whl", "path-traversal", "../x.whl"),

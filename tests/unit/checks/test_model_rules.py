@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from recipegen.checks.cluster_rules import CLUSTER_RULES as OF_CLUSTERS
@@ -102,3 +104,28 @@ def test_requests_over_nats_need_one(profile: str, missing: bool) -> None:
     nats = ("version: 1.2.1", "version: 1.2.1, request_plane: nats")
     assert say(models + profile, nats) == ["oslo.yaml error cluster-nats"] * missing
     assert say(models + profile) == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "front_ends", "expected"),
+    [
+        ("", 3, ["oslo.yaml error cluster-nginx"]),
+        ("", 1, []),
+        ("nginx: /usr/sbin/nginx\n", 3, []),
+        ("container: {runtime: pyxis}\n", 3, []),
+        ("container: {runtime: pyxis, images: {x: /x.sqsh, 'nginx:1': /nginx.sqsh}}\n", 3, []),
+        ("container: {runtime: pyxis, images: {x: /x.sqsh}}\n", 3, ["matrix.yaml:7:10 warning cluster-container"]),
+        ("container: {runtime: pyxis, images: {x: /x.sqsh}}\nnginx: /usr/sbin/nginx\n", 3, []),
+        ("container: {runtime: pyxis, images: {x: /x.sqsh}}\n", 1, []),
+    ],
+)
+def test_several_front_ends_need_nginx(profile: str, front_ends: int, expected: list[str]) -> None:
+    """A point that gets them, as its plan says, on this profile; the engines' image is mapped wherever one is."""
+    (view,) = points_of(
+        text_with(("image: vllm/vllm-openai:v0.28.0", "image: x"), ("points:", "frontend: {replicas: 3, nginx_image: 'nginx:1'}\npoints:"))
+    )
+    models = "models: {Inferact/Qwen3.8-2.4T-A95B-NVFP4: /m}\n"
+    oslo = parse_profile(PROFILE + models + profile, "oslo.yaml")
+    cluster = ClusterView(point=replace(view, front_ends=front_ends), profile=oslo, profile_source=Source("oslo.yaml"))
+    findings = [f for rule in (*CLUSTER_RULES, *OF_CLUSTERS) for f in rule.findings(cluster)]
+    assert [f"{f.source} {f.severity.value} {f.rule}" for f in findings] == expected

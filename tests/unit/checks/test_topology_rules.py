@@ -9,7 +9,7 @@ import pytest
 from recipegen.architecture import Architecture, LinearAttention, Mla
 from recipegen.checks.topology_rules import POINT_RULES, ROLE_RULES
 from recipegen.model import HardwareSpec, Role
-from tests.unit.checks.views_for_tests import agg, architecture_of, found, pair, point_of, role_of, rules_of, severities
+from tests.unit.checks.views_for_tests import agg, architecture_of, found, pair, point_of, role_of, rules_of, severities, together
 
 RULES = rules_of(ROLE_RULES, POINT_RULES)
 QWEN = architecture_of()
@@ -53,7 +53,16 @@ MAMBA = replace(
         ("topology-idle-gpus", (agg("1xTP1PP6"), None), (agg("1xTP1PP8"), None), "2 of the 8 GPUs of its 2 nodes stay idle"),
         ("topology-segment", (pair("8xTP2DP4"), None), (pair("7xTP2DP4"), None), "takes 20 nodes (16 prefill + 4 decode)"),
         ("topology-colocation", (pair("1xTP2", "1xTP2"), None), (pair("2xTP2", "1xTP2"), None), "would need 1 of their 2 nodes"),
-        ("topology-colocation", (pair("1xTP1PP6", "2xTP1"), None), (pair("1xTP1PP6", "3xTP1"), None), "would need 2 of their 3 nodes"),
+        ("topology-colocation", (pair("5xTP1", "6xTP1"), None), (pair("5xTP1", "8xTP1"), None), "would need 3 of their 4 nodes"),
+        ("topology-colocation", (pair("1xTP1", "1xTP1"), None), (pair("1xTP1PP6", "2xTP1"), None), "would need 1 of their 2 nodes"),
+        ("topology-colocation", (pair("1xTP2", "1xTP2"), None), (together("1xTP2", "1xTP2"), None), "would need 1 of their 2 nodes"),
+        ("topology-idle-gpus", (together("1xTP2", "3xTP1"), None), (together("1xTP2", "2xTP1"), None), "3 of the 8 GPUs of its 2 nodes stay idle"),
+        (
+            "topology-segment",
+            (together("71xTP1", "2xTP1"), None),
+            (together("71xTP1", "1xTP1"), None),
+            "takes 19 nodes (18 prefill + 2 decode, one of them shared)",
+        ),
     ],
 )
 def test_rule(rule: str, breaks: tuple[str, Architecture | None], holds: tuple[str, Architecture | None], says: str) -> None:

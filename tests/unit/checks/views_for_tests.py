@@ -13,7 +13,7 @@ from recipegen.checks.views import PointView, RoleView
 from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.engines import REAL
 from recipegen.launch import WorkerLayout
-from recipegen.layout import LayoutError, lay_out
+from recipegen.layout import LayoutError, beside, lay_out
 from recipegen.matrix import parse_matrix
 from recipegen.model import Matrix, Point, Recipe, Role, RoleRecipe
 from recipegen.recipe import make_recipe
@@ -60,6 +60,11 @@ def head_with(*changes: tuple[str, str]) -> str:
 def pair(prefill: str = "1xTP2DP4", decode: str = "1xTP4DP4", *, mtp: int = 3, concurrency: int = 128) -> str:
     """A point of these shapes as it stands in a matrix; a shape may be a flow mapping."""
     return f'{{prefill: {prefill}, decode: {decode}, mtp: {mtp}, concurrency: [{concurrency}], time_limit: "1:00:00"}}'
+
+
+def together(prefill: str, decode: str) -> str:
+    """A point of these shapes whose decode workers begin on the nodes of prefill."""
+    return pair(prefill, decode)[:-1] + ", colocate: true}"
 
 
 def agg(topology: str, *, mtp: int = 0, concurrency: int = 64) -> str:
@@ -121,15 +126,20 @@ def with_weights(view: RoleView, gib: float) -> RoleView:
 def _point(matrix: Matrix, point: Point) -> PointView:
     recipe = make_recipe(matrix, point, REAL)
     catalogue = FlagCatalogue(asked=recipe.runtime.vllm, version="0.28.0", flags={})
+    layouts: list[WorkerLayout | None] = []
+    for role in recipe.roles:
+        layouts.append(_layout(recipe, role, [layout for layout in layouts if layout]))
     roles = tuple(
-        RoleView(recipe=recipe, role=role, layout=_layout(recipe, role), sizes=size_role(recipe, role), catalogue=catalogue) for role in recipe.roles
+        RoleView(recipe=recipe, role=role, layout=layout, sizes=size_role(recipe, role), catalogue=catalogue)
+        for role, layout in zip(recipe.roles, layouts, strict=True)
     )
     return PointView(recipe=recipe, roles=roles)
 
 
-def _layout(recipe: Recipe, role: RoleRecipe) -> WorkerLayout | None:
+def _layout(recipe: Recipe, role: RoleRecipe, before: list[WorkerLayout]) -> WorkerLayout | None:
     try:
-        return lay_out(role, recipe.hardware, REAL, first_node=0)
+        layout = lay_out(role, recipe.hardware, REAL, first_node=sum(one.nodes for one in before))
+        return beside(layout, before[-1]) if recipe.colocate and before else layout
     except LayoutError:
         return None
 

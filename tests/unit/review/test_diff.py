@@ -282,9 +282,19 @@ def test_one_point_alone() -> None:
         ("infra: {dedicated_node: true}\n", "dedicated node"),
         ("deadlines: {ready: 3600}\n", "ready deadline"),
         ("frontend: {args: {router-mode: kv}}\n", "front end router-mode"),
+        ("frontend: {env: {A: b}}\n", "front end variable A"),
         ("carried: {precision: fp4}\n", "carried precision"),
     ],
 )
 def test_what_a_matrix_asks_of_the_job_is_told(key: str, name: str) -> None:
     old = matrix_of(agg_point("TP8"))
     assert name in told(only(compare(old, old + key)), Section.JOB)
+
+
+def test_what_several_front_ends_change_is_told() -> None:
+    old = matrix_of(agg_point("1xDP16"))
+    change = only(compare(old, old + "frontend: {replicas: 3, session_header: X-A}\n"))
+    assert set(told(change, Section.JOB)) == {"front ends", "front end nodes", "nginx image", "session header"}
+    assert set(told(change, Section.PORT)) == {"FRONTEND_REPLICA_PORT"}
+    more = only(compare(old + "frontend: {replicas: 2}\n", old + "frontend: {replicas: 3}\n"))
+    assert told(more, Section.JOB) == {"front ends": ("2", "3"), "front end nodes": ("1-2", "1-3")}

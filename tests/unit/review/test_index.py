@@ -65,6 +65,13 @@ def test_roles_and_gpus(points: tuple[str, ...], roles: str, gpus: tuple[int, in
     assert (entry.roles, entry.gpus, entry.points) == (roles, gpus, len(points))
 
 
+def test_several_front_ends_stand_beside_the_nodes() -> None:
+    assert (PUBLISHED.front_ends, dict(zip(HEADS, row_cells(PUBLISHED), strict=True))["nodes"]) == ((1, 1), "4-12")
+    several = entry_of(matrix_of(SMALL, agg_point("TP8")) + "frontend: {replicas: 5}\n")
+    assert several.front_ends == (1, 5)
+    assert dict(zip(HEADS, row_cells(several), strict=True))["nodes"] == "2-8, 1-5 front ends"
+
+
 def test_errors_are_counted_and_those_that_are_allowed_apart() -> None:
     bad = matrix_of(SMALL).replace("kv-cache-dtype: fp8", "kv-cache-dtype: fp9")
     assert entry_of(bad).errors == 1

@@ -39,13 +39,14 @@ def content(recipe: Recipe) -> dict[str, Any]:
         "hardware": (hardware.key, hardware.gpus_per_node),
         "workload": (workload.isl, workload.osl, workload.max_model_len if workload.stated else None),
         "runtime": (runtime.image, runtime.vllm, runtime.dynamo),
-        "load": (recipe.mtp, recipe.concurrency, recipe.time_limit_s),
+        "load": (recipe.mtp, recipe.concurrency, recipe.time_limit_s, recipe.colocate),
         "roles": {
             role.role: (role.workers, role.topology, sorted(f.words for f in role.flags), sorted((e.name, e.value) for e in role.env))
             for role in recipe.roles
         },
         "benchmark": benchmark_settings(recipe.benchmark),
         "job": (job.setup_script, dict(job.sbatch), job.srun, job.dedicated_node, job.ready_s, sorted(f.words for f in job.frontend_args)),
+        "front ends": (job.front_ends, job.nginx_image, job.session_header, sorted((e.name, e.value) for e in job.frontend_env)),
     }
 
 
@@ -98,6 +99,7 @@ FLAGS = st.dictionaries(
 )  # fmt: skip
 ENV = st.dictionaries(st.sampled_from(["DYN_LOG", "A", "NCCL_MNNVL_ENABLE", "no"]), TEXTS, max_size=3)
 TOPOLOGIES = st.sampled_from(["1xTP4", "2xTP2", "1xTP2DP4", "1xDEP8", "1xTP8", "1xTP1PP6", "3xTP1", "1xTEP4", "1xTP16", "1xTP8DP2"])
+ONE_NODE = st.sampled_from(["1xTP1", "3xTP1", "2xTP2", "1xTP3", "1xTP4", "5xTP2", "1xTP2DP2"])
 BENCHMARKS = st.sampled_from(
     [
         {},
@@ -131,12 +133,24 @@ MODELS = st.sampled_from(
 )
 
 
+FRONT_ENDS: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        {"env": {"DYN_LOG": "debug", "A": "yes"}},
+        {"replicas": 10},
+        {"replicas": 2, "nginx_image": "/images/nginx.sqsh", "session_header": "X-Dynamo-Session-ID"},
+        {"replicas": 64, "session_header": "X-Mine", "env": {"A": "$x"}},
+    ]
+)
+
+
 @st.composite
 def matrices(draw: st.DrawFn) -> dict[str, Any]:
     role = st.fixed_dictionaries({"args": FLAGS, "env": ENV})
     length = draw(st.sampled_from([{}, {"max_model_len": 10240}]))
     agg = draw(st.booleans())
     shapes = {"agg": draw(TOPOLOGIES)} if agg else {"prefill": draw(TOPOLOGIES), "decode": draw(TOPOLOGIES)}
+    if not agg and draw(st.booleans()):
+        shapes = {"prefill": draw(ONE_NODE), "decode": draw(ONE_NODE), "colocate": True}
     limit = f"{draw(st.integers(1, 400))}:{draw(st.integers(0, 59)):02d}:{draw(st.integers(0, 59)):02d}"
     loads = draw(
         st.lists(
@@ -156,7 +170,11 @@ def matrices(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
     head |= {("agg" if agg else "decode"): draw(role)}
     head |= draw(st.sampled_from([{}, {"infra": {"dedicated_node": True}, "deadlines": {"ready": 3601}}, {"deadlines": {"ready": 3600}}]))
-    head |= draw(st.sampled_from([{}, {"setup_script": "install-deps.sh", "frontend": {"args": {"router-mode": "kv", "a": True, "b": 1.5}}}]))
+    head |= draw(
+        st.sampled_from(
+            [{}, {"setup_script": "install-deps.sh", "frontend": {"args": {"router-mode": "kv", "a": True, "b": 1.5}, **draw(FRONT_ENDS)}}]
+        )
+    )
     head |= draw(
         st.sampled_from(
             [{}, {"slurm": {"sbatch": {"mem": "0", "cpus-per-task": 72, "spread-job": True}, "srun": ["--mem-bind=local", "--quit-on-interrupt"]}}]
@@ -254,6 +272,12 @@ TINY = matrix_of('{prefill: 1xTP4, decode: 1xTP4, concurrency: [4], time_limit: 
         ('slurm: {sbatch: {mem: "0", spread-job: true}}', "sbatch_directives", {"mem": "0", "spread-job": ""}),
         ("slurm: {srun: [--mem-bind=a=b, --quit-on-interrupt]}", "srun_options", {"mem-bind": "a=b", "quit-on-interrupt": ""}),
         ("setup_script: x/y.sh", "setup_script", "x/y.sh"),
+        ("frontend: {args: {a: true}}", "frontend", {"type": "dynamo", "enable_multiple_frontends": False, "args": {"a": True}}),
+        ("frontend: {env: {A: b}}", "frontend.env", {"A": "b"}),
+        ("frontend: {replicas: 9}", "frontend", {"type": "dynamo", "enable_multiple_frontends": True, "num_additional_frontends": 8}),
+        ("frontend: {replicas: 9, nginx_image: 'x:1'}", "frontend.nginx_container", "x:1"),
+        ("frontend: {replicas: 9, session_header: X-A}", "frontend.nginx_session_affinity", True),
+        ("frontend: {replicas: 9, session_header: X-A}", "frontend.nginx_session_affinity_header", "X-A"),
         ('carried: {model.precision: "fp4, mixed", "slurm.account": a}', "model.precision", "fp4, mixed"),
         ("carried: {telemetry: {enabled: true}}", "telemetry", {"enabled": True}),
         ("carried: {benchmark.type: custom, benchmark.command: run it}", "benchmark.command", "run it"),

@@ -20,9 +20,15 @@ from tests.support import agg_point, matrix_of, plan_one, published_plans
 NASTY = """{args: {x: "a'b $(touch /tmp/x) `id` \\\\", compilation-config: {mode: "q\\"uote"}}, env: {A: "$HOME 'x' #", B: ""}}"""
 PLANS = {
     **{plan.recipe.point: plan for plan in published_plans()},
+    "workers of both roles on one node": plan_one(
+        matrix_of('{prefill: 1xTP2, decode: 3xTP1, colocate: true, concurrency: [64], time_limit: "1:00:00"}')
+    ),
     "workers of one node": plan_one(matrix_of(agg_point("3xTP2"))),
     "quotes": plan_one(
         matrix_of(agg_point("1xTP4")) + f"agg: {NASTY}\nsetup_script: x.sh\ninfra: {{dedicated_node: true}}\nfrontend: {{args: {{a: b c}}}}\n"
+    ),
+    "front ends": plan_one(
+        matrix_of(agg_point("1xDP16")) + "frontend: {replicas: 2, session_header: X-A-B, args: {a: b c}, env: {A: \"b 'c' $x\", E: ''}}\n"
     ),
     "nats": plan_one(matrix_of(agg_point("1xTP4")).replace("{version: 1.2.1}", "{version: 1.2.1, request_plane: nats, install: pip}")),
 }
@@ -43,7 +49,7 @@ def test_bash_reads_the_commands(plan: LaunchPlan) -> None:
 def test_nodes_run_what_the_plan_says(plan: LaunchPlan, tmp_path: Path) -> None:
     """Every node's script with stand-ins for the programs, which write down their words and variables."""
     calls = tmp_path / "calls"
-    for name in ("python3", "etcd", "nats-server"):
+    for name in ("python3", "etcd", "nats-server", "nginx"):
         stand_in = f'#!/bin/bash\nif [[ $0 == */python3 && $2 == dynamo.vllm ]]; then printf "%s\\0" "$@" >"{calls}.$NODE.$CUDA_VISIBLE_DEVICES"; env -0 >"{calls}.$NODE.$CUDA_VISIBLE_DEVICES.env"; else echo "$0 $*" >>"{calls}.services"; fi\n'
         (tmp_path / name).write_text(stand_in)
         (tmp_path / name).chmod(0o755)
@@ -66,7 +72,12 @@ def test_nodes_run_what_the_plan_says(plan: LaunchPlan, tmp_path: Path) -> None:
     services = Path(f"{calls}.services").read_text()
     assert ("nats-server" in services) is (plan.recipe.runtime.dynamo.request_plane == "nats")
     assert "/etcd --data-dir" in services
-    assert f"dynamo.frontend --http-port {plan.services[0].base}" in services
+    lone = f"dynamo.frontend --http-port {plan.services[0].base}"
+    behind = [f"dynamo.frontend --http-host 10.0.0.{node} --http-port 20004" for node in plan.front_ends if plan.several_front_ends]
+    assert (lone in services) is not plan.several_front_ends
+    assert services.count("dynamo.frontend") == len(plan.front_ends)
+    assert all(words in services for words in behind)
+    assert ("/nginx -p " in services) is plan.several_front_ends
 
 
 def test_a_wrong_node_or_a_missing_address_ends_it() -> None:

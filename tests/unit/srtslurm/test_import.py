@@ -10,6 +10,7 @@ from recipegen.srtslurm.report import Outcome, report_json, report_text
 from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, import_texts, reasons
 
 COMMON = "max-model-len: 10240"
+THREE_NODES = [("prefill_nodes: 1", "prefill_nodes: 2"), ("prefill_workers: 1", "prefill_workers: 2")]
 
 
 def test_a_matrix_has_the_recipes_words_comments_and_order() -> None:
@@ -72,6 +73,10 @@ def test_both_layouts_give_the_same_matrix() -> None:
     [
         ([("connector: null", "connector: nixl"), ("      kv-transfer-config: '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'\n", "")],
          "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both} # srtctl's connector `nixl`"),
+        ([("connector: null", "connector: lmcache"), ("      kv-transfer-config: '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'\n", "")],
+         "kv-transfer-config: {kv_connector: LMCacheConnectorV1, kv_role: kv_both} # srtctl's connector `lmcache`"),
+        ([("connector: null", "connector: nixl"), ("      kv-transfer-config: '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'\n", "      connector: null\n")],
+         "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both} # srtctl's connector `nixl`"),
         ([("  connector: null\n", ""), ("      kv-transfer-config: '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'\n", "")],
          "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both} # srtctl's connector `nixl`"),
         ([('"kv_connector": "NixlConnector", "kv_role"', '"kv_connector":"NixlConnector", "kv_role"')],
@@ -95,7 +100,15 @@ def test_both_layouts_give_the_same_matrix() -> None:
         ([("slurm:", 'sbatch_directives: {mem: "0", cpus-per-task: "72", contiguous: ""}\nsrun_options: {mem: "0"}\nslurm:')],
          'slurm:\n  sbatch:\n    mem: "0"\n    cpus-per-task: "72"\n    contiguous: true\n  srun: ["--mem=0"]'),
         ([("slurm:", "infra: {etcd_nats_dedicated_node: true}\nslurm:")], "infra: {dedicated_node: true}"),
-        ([("type: dynamo,", "type: dynamo, args: {router-mode: kv, router-reset-states: true},")], "frontend: {args: {router-mode: kv, router-reset-states: true}}"),
+        ([("type: dynamo,", "type: dynamo, args: {router-mode: kv, router-reset-states: true},")], "frontend:\n  args:\n    router-mode: kv\n    router-reset-states: true\n"),
+        ([("enable_multiple_frontends: false", "enable_multiple_frontends: false, env: {DYN_LOG: debug}")], "frontend:\n  env:\n    DYN_LOG: debug\n"),
+        ([("enable_multiple_frontends: false", "enable_multiple_frontends: true")], "frontend:\n  replicas: 10\n"),
+        ([("enable_multiple_frontends: false", "num_additional_frontends: 3")], "frontend:\n  replicas: 4\n"),
+        ([("enable_multiple_frontends: false", "enable_multiple_frontends: true, nginx_container: /x/nginx.sqsh, nginx_session_affinity: true")],
+         "frontend:\n  replicas: 10\n  nginx_image: /x/nginx.sqsh\n  session_header: X-Dynamo-Session-ID\n"),
+        ([("enable_multiple_frontends: false", "nginx_session_affinity: true, nginx_session_affinity_header: X-Mine")],
+         "frontend:\n  replicas: 10\n  session_header: X-Mine\n"),
+        ([(", enable_multiple_frontends: false", ""), *THREE_NODES], "frontend:\n  replicas: 10\n"),
         ([("slurm:", "environment: {NCCL_DEBUG: INFO}\nslurm:")], "NCCL_DEBUG: INFO"),
         ([("type: sa-bench", "type: sa-bench\n  custom_tokenizer: a.b.C\n  use_chat_template: false")], "tokenizer_class: a.b.C"),
         ([("concurrencies: 4x16", "concurrencies: [16, 4, 8]")], "concurrency: [4, 8, 16]"),
@@ -115,7 +128,13 @@ def test_what_a_recipe_says_stands_in_the_matrix(changes: list[tuple[str, str]],
     [
         ([(COMMON, f"{COMMON}\n      data-parallel-rpc-port: 13345")], "'data-parallel-rpc-port' is left out: it belongs to the launcher"),
         ([(COMMON, f"{COMMON}\n      enforce-eager: false")], "'enforce-eager' is left out: srtctl passes no flag that is false or null"),
-        ([(", enable_multiple_frontends: false", "")], "srtctl would start several front ends behind nginx; here there is one"),
+        ([("enable_multiple_frontends: false", "enable_multiple_frontends: false, nginx_container: x")],
+         "'frontend.nginx_container' is carried without effect: there is one front end, without nginx"),
+        ([("enable_multiple_frontends: false", "num_additional_frontends: 0")], "srtctl starts one front end behind nginx; here it is the endpoint itself"),
+        ([("enable_multiple_frontends: false", "nginx_raise_ulimit: true, enable_multiple_frontends: true")],
+         "'frontend.nginx_raise_ulimit' is carried without effect: nginx always takes as many open files as the node allows"),
+        ([("enable_multiple_frontends: false", "nginx_session_affinity_header: X-Mine")],
+         "'frontend.nginx_session_affinity_header' is carried without effect: sessions are not kept together"),
         ([("prefill_nodes: 1", "prefill_nodes: 2")], "'resources.prefill_nodes' is 2, but 1 x 4 GPUs take 1 nodes of 4; the others are left out"),
         ([("slurm:", "profiling: {type: nsys}\nslurm:")], "'profiling' is carried without effect"),
         ([("type: sa-bench", "type: sa-bench\n  client_placement: last_decode")], "'benchmark.client_placement' is carried without effect"),
@@ -143,19 +162,22 @@ def test_what_has_no_place_is_noted(changes: list[tuple[str, str]], note: str) -
         ([("type: vllm", "type: trtllm")], "'backend.type' is the text 'trtllm'; only vllm is supported [srt-unsupported]"),
         ([("type: vllm", "type: mocker")], "'backend.type' is the text 'mocker'; only vllm is supported [srt-unsupported]"),
         ([("  type: vllm\n", "")], "'backend.type' is missing, which is sglang for srtctl; only vllm is supported [srt-unsupported]"),
-        ([("enable_multiple_frontends: false", "enable_multiple_frontends: true")], "'frontend.enable_multiple_frontends' is not supported"),
-        ([("decode_nodes: 1", "decode_nodes: 0")], "'resources.decode_nodes' is not supported: decode workers on the nodes of prefill workers"),
+        ([("enable_multiple_frontends: false", "enable_multiple_frontends: some")], "'frontend.enable_multiple_frontends' is the text 'some'"),
+        ([("enable_multiple_frontends: false", "num_additional_frontends: 64")], "a.yaml:17:52: as a matrix: frontend.replicas: expected 64 or less"),
+        ([("enable_multiple_frontends: false", "env: {NGINX_BIN: x}")], "'NGINX_BIN' is the cluster profile's `nginx`"),
+        ([("enable_multiple_frontends: false", 'env: {PATH: "x"}')], "'PATH' belongs to the shell"),
+        ([("decode_nodes: 1", "decode_nodes: 0")], "prefill and decode have 1 nodes, but 1 x 4 and 1 x 4 GPUs take 2 of 4 [srt-nodes]"),
         ([("type: dynamo", "type: sglang")], "'frontend.type' is the text 'sglang'"),
         ([("gpus_per_decode: 4", "gpus_per_decode: 2")], "a worker of decode has 2 GPUs, as the recipe says, but TP4 x PP1 x DP1 = 4"),
         ([("decode_workers: 1", "decode_workers: 2")], "'resources.decode_nodes' is 1, but 2 x 4 GPUs take 2 nodes of 4 [srt-nodes]"),
         ([("osl: 1024", "osl: 1024\n  ols: 3")], "'benchmark.ols' is no key of an srt-slurm recipe; did you mean 'osl'? [srt-key]"),
         ([("resources:", "resources:\n  spread_workers: true")], "'resources.spread_workers' is not supported"),
         ([("backend:", "backend:\n  mooncake_kv_store: {}")], "'backend.mooncake_kv_store' is not supported"),
-        ([("connector: null", "connector: lmcache"), ("kv-transfer-config", "stream-interval"), ("'{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'", "5")],
-         "'backend.connector' is the text 'lmcache'"),
+        ([("connector: null", "connector: kvbm"), ("kv-transfer-config", "stream-interval"), ("'{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'", "5")],
+         "'backend.connector' is the text 'kvbm'"),
         ([("DYN_LOG: error", 'POD: "{node}"')], "holds {node}, which srtctl fills in on each node"),
         ([("DYN_LOG: error", "PATH: /bin")], "'PATH' belongs to the shell"),
-        ([("version: 1.2.1, install: false", "version: 1.2.1, hash: abc")], "'dynamo' names several sources: version, hash"),
+        ([("version: 1.2.1, install: false", "wheel: 1.2.1, hash: abc")], "'dynamo' names several sources: hash, wheel"),
         ([("isl: 8192", "isl: many")], "'benchmark.isl' is the text 'many'; expected a whole number [srt-type]"),
         ([("concurrencies: 4x16", "concurrencies: 1,2,4")], "'benchmark.concurrencies' is the text '1,2,4'; expected concurrencies, as 1x2x4"),
         ([("concurrencies: 4x16", "concurrencies: 0")], "'benchmark.concurrencies' is 0; expected 1 or more"),
@@ -219,10 +241,12 @@ def test_jobs_of_a_sweep_that_do_not_fit_are_refused_one_by_one() -> None:
             'tensor-parallel-size: "{tp}"\n      max-model-len: 10240\n      # grows',
         ),
     )
-    report, text = import_one(swept + "sweep: {tp: [1, 2, 4]}\n")
-    assert (report.jobs, report.kept, report.outcome) == (3, 1, Outcome.NOTED)
-    assert [one.variant for one in report.refused] == ["tp=1", "tp=2"]
-    assert "decode: 1xTP4" in text
+    report, text = import_one(swept + "sweep: {tp: [1, 8, 2, 4, 16]}\n")
+    assert (report.jobs, report.kept, report.outcome) == (5, 3, Outcome.NOTED)
+    assert [one.variant for one in report.refused] == ["tp=8", "tp=16"]
+    assert all(f"decode: 1xTP{size}," in text for size in (1, 2, 4))
+    (note,) = [str(one) for one in report.notes if "idle" in str(one)]
+    assert note.endswith("2 jobs leave GPUs idle (TP1 of 4, TP2 of 4): a worker takes the GPUs of its sizes alone; srtctl refuses such a job")
 
 
 def test_overrides_are_jobs_of_their_own() -> None:
@@ -244,7 +268,7 @@ def test_overrides_are_jobs_of_their_own() -> None:
         ([("engine: {type: vllm, connector: null}", "engine: sglang")], "'engine' is the text 'sglang'; only vllm is supported"),
         ([("    nodes: 1\n    workers: 1\n    gpus: 4\n    env: {DYN_LOG: error}\n    args:\n      served-model-name: org/model\n      tensor-parallel-size: 4\n      max-model-len: 10240\n      max-num-seqs: 256",
            "    nodes: colocate\n    workers: 1\n    gpus: 4\n    args:\n      served-model-name: org/model\n      tensor-parallel-size: 4\n      max-model-len: 10240\n      max-num-seqs: 256")],
-         "'roles.decode.nodes' is not supported"),
+         "prefill and decode have 1 nodes, but 1 x 4 and 1 x 4 GPUs take 2 of 4 [srt-nodes]"),
         ([("resources:", "services: [{name: m, type: mooncake-master}]\nresources:")], "a service of type 'mooncake-master'"),
         ([("roles:", "rolls: {}\nroles:")], "'rolls' is no key of an srt-slurm recipe; did you mean 'roles'?"),
         ([("nodes: 1", "nodes: one")], "'roles.prefill.nodes' is the text 'one'; expected a whole number"),
@@ -306,6 +330,18 @@ def test_a_name_that_is_cut_is_noted() -> None:
         f"a.yaml:1:7: the name '{'x' * 61}' is longer than 60 characters: the matrix is called '{'x' * 60}'"
     ]
     assert f"name: {'x' * 60}\n" in text
+
+
+def test_of_two_nodes_that_leave_their_front_ends_to_srtctl_one_is_not_written() -> None:
+    """One could not stand behind nginx on another node than the first."""
+    small = changed(V1, (", enable_multiple_frontends: false", ""))
+    large = changed(small, ("1xtp4-1xtp4-cc4-16", "2xtp4-1xtp4-cc4-16"), *THREE_NODES)
+    report, text = import_one(small)
+    assert "frontend" not in text
+    assert report.outcome is Outcome.IMPORTED
+    (both,) = import_texts(small, large).matrices.values()
+    assert b"\nfrontend:\n  replicas: 10\n" in both
+    assert [len(plan.front_ends) for plan in plan_matrix(both, "m")] == [1, 2]
 
 
 def test_a_sweep_without_a_template_is_one_point_with_a_note() -> None:

@@ -82,6 +82,21 @@ def test_a_port_in_use_is_named_with_its_purpose(simulated: Job, listener: int) 
     assert said == [f"problem: n0: ports in use on 127.0.7.1: {listener} (FRONTEND_PORT); set PORT_OFFSET, or end what listens there"]
 
 
+@pytest.mark.parametrize(
+    ("port", "node", "taken"), [(20_516, 0, False), (20_516, 1, True), (20_512, 0, True), (20_512, 1, False), (20_516, 3, False)]
+)
+def test_the_port_of_a_front_end_is_one_of_its_own_node(tmp_path: Path, port: int, node: int, taken: bool) -> None:
+    """FRONTEND_PORT is nginx's, on the first node."""
+    pytest.importorskip("dynamo", reason="Dynamo's mocker is not installed: pip install -e '.[sim]'")
+    plan = plan_one(matrix_of(agg_point("1xDP16")) + "frontend: {replicas: 2}\n", simulate=True)
+    assert plan.front_ends == (1, 2)
+    with socket.socket() as listener:
+        listener.bind(("127.0.7.1", port))
+        listener.listen()
+        code, said = Job(tmp_path, plan).run(SLURM_PROCID=str(node))
+    assert (code, len(said)) == ((1, 1) if taken else (0, 0)), said
+
+
 def test_ports_in_the_ephemeral_range_are_a_warning(simulated: Job) -> None:
     code, said = simulated.run(PORT_OFFSET="20000")
     assert code == 0

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
@@ -34,10 +35,11 @@ CUT = chunk(" gosa") + 'data: {"error":{"message":"Stream ended before generatio
 class FrontEnd(ThreadingHTTPServer):
     """Answers of /health, of chat completions in turn (the last repeats), and of every worker's /metrics."""
 
-    def __init__(self, instances: list[dict[str, str]], answers: list[tuple[int, str]]) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, instances: list[dict[str, str]], answers: list[tuple[int, str]], address: str = "127.0.0.1", port: int = 0) -> None:
+        super().__init__((address, port), Handler)
         self.instances, self.answers, self.asked = instances, answers, 0
         self.idle: set[str] = set()
+        self.answered_by: list[str] = []  # as nginx, in turn
 
     @property
     def url(self) -> str:
@@ -64,6 +66,8 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, status: int, text: str) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "text/event-stream")
+        if self.server.answered_by:
+            self.send_header("X-Recipegen-Front-End", self.server.answered_by[self.server.asked % len(self.server.answered_by)])
         self.end_headers()
         self.wfile.write(text.encode())
 
@@ -80,7 +84,21 @@ EXPECTED = [instance("prefill"), instance("prefill"), instance("backend"), insta
 
 @pytest.fixture
 def front_end() -> Iterator[FrontEnd]:
-    server = FrontEnd(list(EXPECTED), [(200, GOOD)])
+    with served(FrontEnd(list(EXPECTED), [(200, GOOD)])) as server:
+        yield server
+
+
+@pytest.fixture
+def behind(front_end: FrontEnd) -> Iterator[list[FrontEnd]]:
+    """Two front ends on nodes of their own, on one port; `front_end` then stands for nginx."""
+    one = FrontEnd(list(EXPECTED), [(200, GOOD)], "127.0.0.2")
+    other = FrontEnd(list(EXPECTED), [(200, GOOD)], "127.0.0.3", one.server_port)
+    with served(one), served(other):
+        yield [one, other]
+
+
+@contextmanager
+def served(server: FrontEnd) -> Iterator[FrontEnd]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     yield server
@@ -99,15 +117,24 @@ def probe() -> ModuleType:
     return module
 
 
-def run(server: FrontEnd, folder: Path, *, seconds: float = 20) -> tuple[int, list[dict[str, object]]]:
+def run(
+    server: FrontEnd, folder: Path, *, seconds: float = 20, behind: list[FrontEnd] | None = None, **more: str
+) -> tuple[int, list[dict[str, object]]]:
     """Run the probe as the job does; front end and workers share the server's one port."""
     plan = plan_document(published_plans()[2])
     plan["services"]["FRONTEND_PORT"]["base"] = server.server_port
     for process in plan["processes"]:
         process["ports"]["SYSTEM_PORT"]["base"] = server.server_port
+    addresses = ["127.0.0.1"] * 4
+    if behind:
+        plan["services"]["FRONTEND_REPLICA_PORT"] = {"base": behind[0].server_port, "count": 1}
+        plan["front_ends"] = [1, 2]
+        addresses[1:3] = [str(one.server_address[0]) for one in behind]
+        for process in plan["processes"]:
+            process["node_index"] = 0  # all metrics are the one server's
     (folder / "plan.json").write_text(json.dumps(plan))
-    (folder / "nodes.txt").write_text("".join(f"{i} n{i} 127.0.0.1 lo\n" for i in range(4)))
-    env = {"RUN_DIR": str(folder), "SLURM_JOB_ID": "7", "RESTART": "2", "PORT_OFFSET": "0", "READY_BY": str(time.time() + seconds)}
+    (folder / "nodes.txt").write_text("".join(f"{i} n{i} {address} lo\n" for i, address in enumerate(addresses)))
+    env = {"RUN_DIR": str(folder), "SLURM_JOB_ID": "7", "RESTART": "2", "PORT_OFFSET": "0", "READY_BY": str(time.time() + seconds), **more}
     done = subprocess.run([sys.executable, SCRIPT, folder / "plan.json"], env=env, capture_output=True, text=True, check=False, timeout=60)
     assert done.stderr == ""
     return done.returncode, [json.loads(line) for line in (folder / "events.probe.jsonl").read_text().splitlines()]
@@ -152,6 +179,61 @@ def test_an_instance_that_has_not_served_is_waited_for(front_end: FrontEnd, tmp_
     code, events = run(front_end, tmp_path, seconds=2)
     assert code == 5
     assert {"event": "serving", "served": 0, "instances": 3}.items() <= next(e for e in events if e["event"] == "serving").items()
+
+
+# -- several front ends ------------------------------------------------------------------------------------------------
+
+
+def addresses(front_ends: list[FrontEnd]) -> list[str]:
+    return [f"{one.server_address[0]}:{one.server_port}" for one in front_ends]
+
+
+@pytest.mark.parametrize(
+    ("named", "asked"),
+    [
+        ([0, 1], [0, 0]),  # nginx has asked both
+        ([0], [0, 1]),
+        ([], [1, 1]),
+    ],
+)
+def test_every_front_end_has_to_answer(front_end: FrontEnd, behind: list[FrontEnd], tmp_path: Path, named: list[int], asked: list[int]) -> None:
+    front_end.answered_by = [addresses(behind)[one] for one in named]
+    code, events = run(front_end, tmp_path, behind=behind)
+    assert code == 0
+    assert [one.asked for one in behind] == asked
+    assert {"event": "front_ends", "answered": 2}.items() <= events[-3].items()
+    assert json.loads((tmp_path / "endpoint.json").read_text())["url"] == front_end.url
+
+
+def test_after_a_retry_the_last_front_end_has_answered(front_end: FrontEnd, behind: list[FrontEnd], tmp_path: Path) -> None:
+    front_end.answered_by = [", ".join(addresses(behind))]
+    assert run(front_end, tmp_path, behind=behind)[0] == 0
+    assert [one.asked for one in behind] == [1, 0]
+
+
+def test_a_front_end_that_fails_is_never_ready(front_end: FrontEnd, behind: list[FrontEnd], tmp_path: Path) -> None:
+    front_end.answered_by = addresses(behind)[:1]
+    behind[1].answers = [(503, "nobody is here")]
+    code, events = run(front_end, tmp_path, behind=behind, seconds=3)
+    assert code == 5
+    assert any(event["event"] == "completion_failed" and event["status"] == 503 for event in events)
+    assert not (tmp_path / "endpoint.json").exists()
+
+
+def test_the_front_end_that_knows_fewest_instances_counts(front_end: FrontEnd, behind: list[FrontEnd], tmp_path: Path) -> None:
+    behind[1].instances = [instance("prefill"), instance("backend")]
+    code, events = run(front_end, tmp_path, behind=behind, seconds=2)
+    assert code == 5
+    assert front_end.asked == 0
+    assert [(event["prefill"], event["decode"]) for event in events] == [(1, 1)]
+
+
+def test_a_simulation_with_one_front_end_for_several_asks_that_one(front_end: FrontEnd, behind: list[FrontEnd], tmp_path: Path) -> None:
+    for one in behind:
+        one.instances = []
+    code, events = run(front_end, tmp_path, behind=behind, FRONT_ENDS="1")
+    assert code == 0
+    assert "front_ends" not in [event["event"] for event in events]
 
 
 @pytest.mark.parametrize(

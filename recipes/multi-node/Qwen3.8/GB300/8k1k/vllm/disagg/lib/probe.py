@@ -1,7 +1,8 @@
 """Find out when the endpoint works, and write it down. Python's standard library only; runs in the container.
 
-probe.py PLAN: count registered instances per role; then stream completions until enough in a row returned tokens and, where the
-workers' metrics tell, every instance has served; then write endpoint.json. Exit 0: READY; 5: not by the deadline.
+probe.py PLAN: count registered instances per role; then stream completions until enough in a row returned tokens, every front end
+has answered and, where the workers' metrics tell, every instance has served; then write endpoint.json. Exit 0: READY; 5: not by the
+deadline.
 """
 
 import http.client
@@ -17,6 +18,7 @@ POLL_S = 0.5
 REQUEST_TIMEOUT_S = 120  # the first completion may compile kernels
 MAX_TOKENS = 8
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # nodes are reached directly, whatever the shell's proxies say
+ANSWERED_BY = "X-Recipegen-Front-End"  # nginx names the front end that it asked: ADDRESS:PORT
 PROMPT = "Probe {}: name a few words that come to your mind."  # each differs, so that no prefix cache answers for a worker
 
 
@@ -65,7 +67,9 @@ class Probe:
         addresses = node_addresses()
         offset = int(os.environ["PORT_OFFSET"])
         self.url = "http://{}:{}".format(addresses[0], plan["services"]["FRONTEND_PORT"]["base"] + offset)
-        self.needed = max(3, *self.expected.values())
+        self.front_ends = front_end_urls(plan, addresses, offset)
+        self.seen = set()
+        self.needed = max(3, len(self.front_ends), *self.expected.values())
         self.metrics = [
             "http://{}:{}/metrics".format(addresses[p["node_index"]], p["ports"]["SYSTEM_PORT"]["base"] + offset)
             for p in plan["processes"]
@@ -84,33 +88,66 @@ class Probe:
             before = before if before is not None else self.served()
             tries += 1
             in_row = in_row + 1 if self.complete(tries, in_row) else 0
+            if in_row >= self.needed and not self.all_answered(tries):
+                in_row = 0
             if in_row >= self.needed and self.all_served(before):
                 self.markers.endpoint(self.url, self.model, instances)
                 self.markers.event("ready", url=self.url)
                 return True
-            if not in_row or in_row > self.needed:
+            if not in_row or in_row > self.needed * max(1, len(self.front_ends)):  # each has its own turn of the instances
                 time.sleep(POLL_S)
         return False
 
     def instances(self):
-        """Registered `generate` endpoints per role; helper endpoints of the same workers do not count."""
+        """Registered `generate` endpoints per role; of several front ends, as the one knows that knows fewest."""
+        lowest = {}
+        for url in self.front_ends or [self.url]:
+            found = self.instances_at(url)
+            if found is None:
+                return dict.fromkeys(self.expected, 0)
+            lowest = {role: min(count, lowest.get(role, count)) for role, count in found.items()}
+        self.markers.event("instances", once=True, expected=self.expected, **lowest)
+        return lowest
+
+    def instances_at(self, url):
+        """What one front end knows; None when it does not answer. Helper endpoints of the same workers do not count."""
         found = dict.fromkeys(self.expected, 0)
         try:
-            with DIRECT.open(self.url + "/health", timeout=5) as answer:
+            with DIRECT.open(url + "/health", timeout=5) as answer:
                 listed = json.load(answer).get("instances", [])
         except (OSError, ValueError, http.client.HTTPException) as error:
-            self.markers.event("unreachable", once=True, url=self.url, message="{}: {}".format(type(error).__name__, error))
-            return found
+            self.markers.event("unreachable", once=True, url=url, message="{}: {}".format(type(error).__name__, error))
+            return None
         for instance in listed:
             role = COMPONENTS.get(instance.get("component"))
             role = "agg" if "agg" in self.expected and role == "decode" else role
             if instance.get("endpoint") == "generate" and role in found:
                 found[role] += 1
-        self.markers.event("instances", once=True, expected=self.expected, **found)
         return found
 
     def complete(self, number, in_row):
-        """Stream one chat completion; True when it returned tokens."""
+        """Stream one chat completion at the endpoint; True when it returned tokens."""
+        tokens, answered_by = self.ask(self.url, number)
+        if tokens:
+            self.seen.add("http://{}".format(answered_by))
+            self.markers.event("completion", ok=in_row + 1, needed=self.needed, tokens=tokens)
+        else:
+            self.seen.clear()
+        return tokens > 0
+
+    def all_answered(self, number):
+        """Whether every front end has, those that nginx did not choose when they are asked themselves."""
+        for url in self.front_ends:
+            if url not in self.seen and not self.ask(url, "{}, {}".format(number, url))[0]:
+                self.seen.clear()
+                return False
+            self.seen.add(url)
+        if self.front_ends:
+            self.markers.event("front_ends", once=True, answered=len(self.front_ends))
+        return True
+
+    def ask(self, url, number):
+        """(Chunks with text of one streamed chat completion, which front end nginx asked for it)."""
         body = {
             "model": self.model,
             "messages": [{"role": "user", "content": PROMPT.format(number)}],
@@ -118,12 +155,10 @@ class Probe:
             "stream": True,
         }
         timeout = max(1.0, min(REQUEST_TIMEOUT_S, self.deadline - time.monotonic()))
-        status, tokens, message = stream_chat(self.url, body, timeout)
-        if tokens:
-            self.markers.event("completion", ok=in_row + 1, needed=self.needed, tokens=tokens)
-        else:
+        status, tokens, message, answered_by = stream_chat(url, body, timeout)
+        if not tokens:
             self.markers.event("completion_failed", once=True, status=status, message=message[:300])
-        return tokens > 0
+        return tokens, answered_by
 
     def served(self):
         """Requests that each instance has served so far; None where its metrics do not tell."""
@@ -139,30 +174,31 @@ class Probe:
 
 
 def stream_chat(url, body, timeout):
-    """(HTTP status or 0, chunks with text, what went wrong) of one streamed chat completion."""
+    """(HTTP status or 0, chunks with text, what went wrong, the front end that nginx asked) of one streamed chat completion."""
     request = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
-    tokens, finished = 0, False
+    tokens, finished, answered_by = 0, False, ""
     try:
         with DIRECT.open(request, timeout=timeout) as answer:
+            answered_by = answer.headers.get(ANSWERED_BY, "").rpartition(" ")[2]  # after a retry, of all that were tried
             for line in answer:
                 line = line.decode("utf-8", "replace").strip()
                 if line.startswith("event: error"):
-                    return answer.status, 0, "the stream reports an error"
+                    return answer.status, 0, "the stream reports an error", answered_by
                 if not line.startswith("data:") or line == "data: [DONE]":
                     continue
                 chunk = json.loads(line[5:])
                 if "error" in chunk:
-                    return answer.status, 0, str(chunk["error"])
+                    return answer.status, 0, str(chunk["error"]), answered_by
                 choices = chunk.get("choices", [])
                 tokens += sum(has_text(choice.get("delta") or {}) for choice in choices)
                 finished = finished or any(choice.get("finish_reason") for choice in choices)
     except urllib.error.HTTPError as error:
-        return error.code, 0, error.read(1000).decode("utf-8", "replace") or error.reason
+        return error.code, 0, error.read(1000).decode("utf-8", "replace") or error.reason, answered_by
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return 0, 0, "{}: {}".format(type(error).__name__, error)
+        return 0, 0, "{}: {}".format(type(error).__name__, error), answered_by
     if not finished:
-        return 200, 0, "the stream ended before its completion was finished, after {} tokens".format(tokens)
-    return 200, tokens, "" if tokens else "the completion has no token"
+        return 200, 0, "the stream ended before its completion was finished, after {} tokens".format(tokens), answered_by
+    return 200, tokens, "" if tokens else "the completion has no token", answered_by
 
 
 def has_text(delta):
@@ -181,6 +217,15 @@ def requests_served(url):
         if line.startswith("dynamo_component_request_duration_seconds_count{") and 'dynamo_endpoint="generate"' in line:
             total += float(line.rsplit(" ", 1)[1])
     return total
+
+
+def front_end_urls(plan, addresses, offset):
+    """Where the front ends behind nginx answer themselves; nothing where a single one is the endpoint."""
+    nodes = plan.get("front_ends", [])
+    if not nodes or os.environ.get("FRONT_ENDS") == "1":
+        return []
+    port = plan["services"]["FRONTEND_REPLICA_PORT"]["base"] + offset
+    return ["http://{}:{}".format(addresses[node], port) for node in nodes]
 
 
 def node_addresses():

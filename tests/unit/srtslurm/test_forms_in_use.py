@@ -1,0 +1,142 @@
+"""Forms of recipes beside the documented one: early documents of the second layout, other benchmarks, commits in the place of versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from recipegen.matrix import parse_matrix
+from recipegen.srtslurm.report import Outcome
+from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, reasons
+
+DYNAMO_V1, DYNAMO_V2 = "version: 1.2.1, install: false", "source: {pypi: 1.2.1}, install: false"
+STATED = "frameworks: {dynamo: 1.2.1, vllm: 0.28.0}"
+
+
+def body(text: str) -> list[str]:
+    """A matrix without the comments that tell where it came from."""
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+@pytest.mark.parametrize("nodes", ["among the resources", "among the roles"])
+def test_an_early_document_has_sections_of_the_first_layout(nodes: str) -> None:
+    early = f"schema: 2\n{V1}"
+    if nodes == "among the roles":
+        early = changed(
+            early,
+            ("  prefill_nodes: 1\n  prefill_workers: 1\n  gpus_per_prefill: 4\n", ""),
+            ("  decode_nodes: 1\n  decode_workers: 1\n  gpus_per_decode: 4\n", ""),
+            ("frontend:", "roles: {prefill: {nodes: 1, workers: 1, gpus: 4}, decode: {nodes: 1, workers: 1, gpus: 4}}\nfrontend:"),
+        )
+    report, text = import_one(early)
+    assert report.outcome is Outcome.IMPORTED, reasons(report)
+    assert body(text) == body(import_one(V1)[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("engine: {", "infra: {etcd_nats_dedicated_node: true}\nengine: {")], "infra: {dedicated_node: true}"),
+        ([("engine: {type", "engine: {set_cuda_visible_devices: true, type")], "engine.set_visible_devices: true"),
+        ([("name: tiny", "job_scoped_ports: true\nname: tiny")], "job_scoped_ports: true"),
+        ([("    gpus: 4\n", "    gpus: 4\n    kv_events: false\n")], "{prefill: 1xTP4, decode: 1xTP4,"),
+        ([("resources:", "services: [{name: node-exporter, enabled: false}]\nresources:")], '"services[0]": {name: node-exporter, enabled: false}'),
+        ([("resources:", "services: [{name: cache, type: lmcache-server, enabled: false}]\nresources:")], '"services[0]": {name: cache,'),
+        ([(DYNAMO_V2, "source: {rev: abc123}")], "install: git, source: https://github.com/ai-dynamo/dynamo.git@abc123}"),
+        ([(DYNAMO_V2, "source: {git: https://example.org/d.git, rev: main, sha: fe12}")], "source: https://example.org/d.git@fe12}"),
+        ([(DYNAMO_V2, "source: {git: https://example.org/d.git}")], "install: git, source: https://example.org/d.git}"),
+        ([(DYNAMO_V2, "source: {pypi: 1.2.1, top_of_tree: false}")], "dynamo: {version: 1.2.1, install: pip}"),
+        ([(DYNAMO_V2, "version: 1.2.1, source: {pypi: 1.2.1}")], "dynamo: {version: 1.2.1, install: pip}"),
+        ([("gpus_per_node: 4}", "gpus_per_node: 4, agg_nodes: null, decode_nodes: null}")], "{prefill: 1xTP4, decode: 1xTP4,"),
+        ([(DYNAMO_V2, "source: {pypi: 1.2.1}, sidecar: false, sidecar_port: 50051")], "dynamo.sidecar_port: 50051"),
+    ],
+)  # fmt: skip
+def test_the_second_layout_takes_what_srtctl_takes(changes: list[tuple[str, str]], expected: str) -> None:
+    report, text = import_one(changed(V2, *changes))
+    assert expected in text, (reasons(report), text)
+    assert parse_matrix(text, "matrix.yaml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ([("gpus_per_node: 4}", "gpus_per_node: 4, decode_nodes: 2}")],
+         "'resources.decode_nodes' is said in both layouts, also as 'roles.decode.nodes'; expected one of them [srt-unsupported]"),
+        ([("engine: {", "backend: {type: sglang}\nengine: {")], "'backend.type' is said in both layouts, also as 'engine.type'"),
+        ([("engine: {", "backend: {vllm_config: {decode: {max-num-seqs: 8}}}\nengine: {")], "'backend.vllm_config' is said in both layouts, also as 'roles'"),
+        ([("engine: {type", "engine: {set_visible_devices: true, set_cuda_visible_devices: false, type")], "'engine.set_cuda_visible_devices' is the older name of 'set_visible_devices'"),
+        ([("    gpus: 4\n", "    gpus: 4\n    kv_events: true\n")], "'roles.prefill.kv_events' is not supported: the ports of KV events"),
+        ([("    gpus: 4\n", "    gpus: 4\n    kv_events: {topic: events}\n")], "'roles.prefill.kv_events' is not supported"),
+        ([("type: dynamo,", "type: dynamo, placement: {note: head},")], "'frontend.placement.note' is no key of an srt-slurm recipe; did you mean 'node'?"),
+        ([(DYNAMO_V2, "source: {pypi: 1.2.1, rev: abc}")], "'dynamo.source' names several sources: pypi"),
+        ([(DYNAMO_V2, "version: 1.2.0, source: {pypi: 1.2.1}")], "'dynamo.version' is said in both layouts, also as 'dynamo.source.pypi'"),
+        ([(DYNAMO_V2, "source: {pypi: 1.2.1}, sidecar: true")], "'dynamo.sidecar' is not supported: engines run within Dynamo's worker"),
+        ([("resources:", "services: [{name: cache, type: lmcache-server}]\nresources:")], "a service of type 'lmcache-server'"),
+    ],
+)  # fmt: skip
+def test_what_the_second_layout_cannot_mean_here_is_refused_at_its_key(changes: list[tuple[str, str]], reason: str) -> None:
+    report, text = import_one(changed(V2, *changes))
+    assert (report.outcome, text) == (Outcome.REFUSED, "")
+    assert any(reason in one for one in reasons(report)), reasons(report)
+
+
+@pytest.mark.parametrize(
+    ("changes", "dynamo", "note"),
+    [
+        ([(DYNAMO_V1, "version: 1.2.1, hash: abc123"), (STATED, "frameworks: {}")],
+         "dynamo: {install: git, source: https://github.com/ai-dynamo/dynamo.git@abc123}", "srtctl heeds no version beside 'dynamo.hash'"),
+        ([(DYNAMO_V1, "version: 1.2.1, top_of_tree: true"), (STATED, "frameworks: {}")],
+         "dynamo: {install: git, source: https://github.com/ai-dynamo/dynamo.git}", "srtctl heeds no version beside 'dynamo.top_of_tree'"),
+        ([(DYNAMO_V1, "version: 1.2.1, wheel: 1.3.0")], "dynamo: {version: 1.3.0, install: pip}", "srtctl heeds no version beside 'dynamo.wheel'"),
+        ([(DYNAMO_V1, "hash: abc123"), (STATED, "frameworks: {}"), ("vllm/vllm-openai:v0.28.0", "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0")],
+         "dynamo: {install: git, source:", "no Dynamo is named: whichever is built is taken, and not compared"),
+        ([(DYNAMO_V1, "install: false"), (STATED, "frameworks: {dynamo: 2ea21c22a1aaef70607977b8fff40de917d6f704}")],
+         "dynamo: {install: present}", "'identity.frameworks.dynamo' is carried without effect: it is no version that could be compared"),
+        ([(STATED, "frameworks: {dynamo: 1.2.1, vllm: 2ea21c22a1aaef70607977b8fff40de917d6f704}")],
+         "dynamo: {version: 1.2.1, install: present}", "'identity.frameworks.vllm' is carried without effect: it is no version"),
+    ],
+)  # fmt: skip
+def test_dynamo_comes_from_where_srtctl_gets_it(changes: list[tuple[str, str]], dynamo: str, note: str) -> None:
+    report, text = import_one(changed(V1, *changes))
+    assert f"  {dynamo}" in text, (reasons(report), text)
+    assert any(note in str(one) for one in report.notes), report.notes
+    assert parse_matrix(text, "matrix.yaml")
+
+
+def test_a_benchmark_that_is_not_run_here_is_carried_whole() -> None:
+    report, text = import_one(changed(V1, ("type: sa-bench", "type: replay\n  duration: 3600\n  env: {A: b}"), ("  osl: 1024\n", "")))
+    assert report.outcome is Outcome.NOTED, reasons(report)
+    notes = [str(one) for one in report.notes]
+    assert any("replay brings its own requests: 8192 tokens in and 1024 out stand for them" in one for one in notes), notes
+    assert any("'benchmark.duration' is carried without effect: it belongs to 'replay', which is not run here" in one for one in notes), notes
+    for words in ("benchmark.type: replay", "benchmark.duration: 3600", "benchmark.env: {A: b}", "benchmark.req_rate: inf", "concurrency: [4, 16]"):
+        assert words in text
+    assert parse_matrix(text, "matrix.yaml")
+
+
+@pytest.mark.parametrize("key", ["tokenizer_mode: slow", "num_prompts: 256", "num_warmups: 64", "sweep: {mode: zip, parameters: {}}"])
+def test_a_setting_of_another_version_of_srtctl_is_carried(key: str) -> None:
+    report, text = import_one(changed(V1, ("isl: 8192", f"isl: 8192\n  {key}")))
+    assert f"benchmark.{key.partition(':')[0]}: " in text, reasons(report)
+    assert any("benchmarks have no such setting here" in str(one) for one in report.notes)
+
+
+def test_an_image_that_is_left_empty_is_told_at_its_key() -> None:
+    report, _ = import_one(changed(V1, ('container: "vllm/vllm-openai:v0.28.0"', 'container: ""')))
+    assert any("a.yaml:2:42: 'model.container' is empty: no image is named" in one for one in reasons(report)), reasons(report)
+
+
+def test_a_number_in_quotes_is_a_number_where_one_belongs() -> None:
+    quoted = 'isl: 8192\n  num_prompts_mult: "10"\n  random_range_ratio: "0.5"\n  dataset_name: "2024"'
+    report, text = import_one(changed(V1, ("isl: 8192", quoted)))
+    for words in ("prompts_per_concurrency: 10\n", "random_range_ratio: 0.5\n", 'dataset: "2024"\n'):
+        assert words in text, (reasons(report), text)
+
+
+def test_variants_of_the_second_layout_share_what_stands_beside_the_base() -> None:
+    head, rest = V2.split("\n", 1)
+    base = "".join(f"  {line}\n" for line in rest.splitlines())
+    variants = "override_more:\n  benchmark: {concurrencies: 64}\nzip_override_load:\n  benchmark: {concurrencies: [8, 32]}\n"
+    report, text = import_one(f"{head}\nbase:\n{base}{variants}")
+    assert (report.jobs, len(report.refused)) == (3, 0), reasons(report)
+    for load in ("[64]", "[8]", "[32]"):
+        assert f"concurrency: {load}" in text
