@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from recipegen.model import Flag, Role, RoleRecipe, Topology
 from recipegen.role_flags import json_keys, read_json, word
+from recipegen.settings import Value
 
 TRANSFER = "kv-transfer-config"
 
@@ -102,8 +103,8 @@ def kv_transfer(role: RoleRecipe) -> KvTransfer | None:
     MultiConnector and Dynamo's PdConnector list theirs in `kv_connector_extra_config.connectors`, each with a configuration of its
     own (vLLM `kv_connector/v1/multi_connector.py`).
     """
-    flags = tuple(flag for flag in role.flags if flag.name.startswith(TRANSFER) and flag.name.partition(".")[0] == TRANSFER)
-    return _read_flags(flags) if flags else None
+    whole, keys = role.flag(TRANSFER), role.keys(TRANSFER)
+    return None if whole is None and not keys else _read_flags(whole, tuple(keys.items()))
 
 
 def uses_nixl(role: RoleRecipe) -> bool:
@@ -132,8 +133,10 @@ def near_connector(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _read_flags(flags: tuple[Flag, ...]) -> KvTransfer:
+def _read_flags(whole: Value | None, dotted: tuple[tuple[str, Value], ...]) -> KvTransfer:
     """Points of a matrix mostly share these flags, and many rules ask for them."""
+    given = {TRANSFER: whole} | {f"{TRANSFER}.{key}": value for key, value in dotted}
+    flags = tuple(Flag(name=name, value=value) for name, value in given.items() if value is not None)
     role = RoleRecipe(role=Role.AGG, workers=1, topology=Topology(), flags=flags, env=())
     keys = _nested(json_keys(role, TRANSFER))
     top = _connector(keys)

@@ -356,8 +356,21 @@ class RoleRecipe:
     def _values(self) -> Mapping[str, Value]:
         return {flag.name: flag.value for flag in self.flags}
 
+    @cached_property
+    def _keys(self) -> Mapping[str, Mapping[str, Value]]:
+        found: dict[str, dict[str, Value]] = {}
+        for flag in self.flags:
+            head, dot, key = flag.name.partition(".")
+            if dot:
+                found.setdefault(head, {})[key] = flag.value
+        return found
+
     def flag(self, name: str) -> Value | None:
         return self._values.get(name)
+
+    def keys(self, name: str) -> Mapping[str, Value]:
+        """The keys of a JSON argument that are given as flags of their own, `name.key`."""
+        return self._keys.get(name, {})
 
 
 @dataclass(frozen=True, kw_only=True)

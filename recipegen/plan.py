@@ -109,8 +109,8 @@ def _process(role: RolePlan, worker: int, rank: int) -> Process:
         node_rank=rank,
         device_ids=devices,
         headless=is_headless(layout, rank),
-        ports=tuple(Port(p.name, p.base + slot * layout.slot_ports, p.count) for p in layout.ports),
-        env=tuple(_resolved(variable, known) for variable in role.command.env),
+        ports=tuple([Port(p.name, p.base + slot * layout.slot_ports, p.count) for p in layout.ports]) if slot else layout.ports,
+        env=tuple([_resolved(variable, known) for variable in role.command.env]),
         argv=_argv(role.command, rank, known),
     )
 
@@ -127,14 +127,10 @@ def is_headless(layout: WorkerLayout, rank: int) -> bool:
 
 def _argv(command: Command, rank: int, known: Mapping[str, str]) -> tuple[Word, ...]:
     """The command with ranks filled in. Arguments for hub ids stand: which form the model has, only the site knows."""
-    args = [arg for arg in command.args if arg.when is not When.FOLLOWER or rank > 0]
-    return (*command.program, *(_resolve(word, known) for arg in args for word in arg.words))
+    words = [word for arg in command.args if arg.when is not When.FOLLOWER or rank > 0 for word in arg.words]
+    return (*command.program, *[known.get(word.name, word) if isinstance(word, Placeholder) else word for word in words])
 
 
 def _resolved(variable: EnvVar, known: Mapping[str, str]) -> EnvVar:
-    value = _resolve(variable.value, known)
-    return variable if value is variable.value else replace(variable, value=value)
-
-
-def _resolve(word: Word, known: Mapping[str, str]) -> Word:
-    return known.get(word.name, word) if isinstance(word, Placeholder) else word
+    value = variable.value
+    return replace(variable, value=known[value.name]) if isinstance(value, Placeholder) and value.name in known else variable

@@ -83,8 +83,7 @@ def json_keys(role: RoleRecipe, flag: str) -> Mapping[str, Any]:
     vLLM appends all dotted keys of a flag as one JSON value, which replaces the flag given as plain JSON. A text that is no JSON
     object says nothing.
     """
-    dotted = {f.name.removeprefix(f"{flag}."): f.value for f in role.flags if f.name.startswith(f"{flag}.")}
-    return dotted or _json_object(word(role, flag))
+    return role.keys(flag) or _json_object(word(role, flag))
 
 
 def read_json(text: str, *, suffixes: bool = True) -> object:
