@@ -64,15 +64,15 @@ def alias(view: ClusterView) -> Iterator[Fault]:
 def setup_script(view: ClusterView) -> Iterator[Fault]:
     """No mount of the profile holds the setup script.
 
-    Workers run it inside the container before their engines. Where neither the image nor a mount has it, every worker ends as soon
-    as it starts. Whether the image has it cannot be seen from here.
+    Every node runs it inside the container before anything else. Where neither the image nor a mount has it, the job ends there.
+    Whether the image has it cannot be seen from here.
 
     Mend: mount its folder in `container.mounts`, most often as `.../configs:/configs`.
     """
     path, profile = view.point.recipe.job.setup_path, view.profile
     targets = [mount.split(":")[1].rstrip("/") for mount in profile.mounts]
     if path and profile.container != "none" and not any(path == target or path.startswith(f"{target}/") for target in targets):
-        message = f"no mount of the profile holds the setup script {path}: unless the image has it, workers end at their start"
+        message = f"no mount of the profile holds the setup script {path}: unless the image has it, the job ends before an engine starts"
         yield Fault(view.point.recipe.job.setup_source, message, f"mount {path.rpartition('/')[0] or '/'} in `container.mounts`")
 
 

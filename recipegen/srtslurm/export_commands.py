@@ -59,13 +59,22 @@ def _inputs(plan: LaunchPlan) -> Iterator[str]:
 def _node(plan: LaunchPlan, node: int) -> Iterator[str]:
     yield f"NODE_ADDRESS=$NODE_{node}"
     yield from _EVERYWHERE
+    yield from _setup(plan, node)
     if node == 0:
         yield from _services(plan)
     yield from front_end_lines(plan, node)
     for process in plan.processes:
         if process.node_index == node:
             yield ""
-            yield from _worker(plan, process)
+            yield from _worker(process)
+
+
+def _setup(plan: LaunchPlan, node: int) -> Iterator[str]:
+    """The recipe's own preparation, with the environment of the node's first worker, or of the front end where it has none."""
+    if plan.recipe.job.setup_script:
+        first = next((process.env for process in plan.processes if process.node_index == node), plan.recipe.job.frontend_env)
+        settings = "".join(f"{var.name}={quote_word(var.value)} " for var in first if isinstance(var.value, str))
+        yield f"{settings}bash {shlex.quote(plan.recipe.job.setup_path)} || exit"
 
 
 def _services(plan: LaunchPlan) -> Iterator[str]:
@@ -80,7 +89,7 @@ def _services(plan: LaunchPlan) -> Iterator[str]:
         yield f'nats-server --addr "$NODE_0" --port {ports["NATS_PORT"]} &'
 
 
-def _worker(plan: LaunchPlan, process: Process) -> Iterator[str]:
+def _worker(process: Process) -> Iterator[str]:
     """A process in a shell of its own: its variables, and the command."""
     rank = f", rank {process.node_rank}{' (headless)' if process.headless else ''}"
     yield f"# {process.role.value}-{process.worker}{rank}: GPUs {','.join(map(str, process.device_ids))}"
@@ -90,8 +99,6 @@ def _worker(plan: LaunchPlan, process: Process) -> Iterator[str]:
         yield f"  LEADER_ADDRESS=$NODE_{process.node_index - process.node_rank}"
     yield from (f"  {port.name}={port.base}" for port in process.ports if port.name in used)
     yield from (f"  export {var.name}={quote_word(var.value)}" for var in process.env)
-    if plan.recipe.job.setup_script:
-        yield f"  bash {shlex.quote(plan.recipe.job.setup_path)}"
     yield from (f"  {line}" for line in _command(_flags(process.argv)))
     yield ") &"
 

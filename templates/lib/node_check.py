@@ -1,6 +1,6 @@
 """Check one node before any engine starts, then collect what all nodes said. Python's standard library only; runs in the container.
 
-node_check.py check PLAN     on every node: address, ports, GPUs, Dynamo, vLLM, model; writes nodes.d/<index>.json
+node_check.py check PLAN     on every node: address, ports, setup script, GPUs, Dynamo, vLLM, model; writes nodes.d/<index>.json
 node_check.py collect PLAN   on one: writes nodes.txt and ran.json from them
 """
 
@@ -29,7 +29,7 @@ def main():
 
 def check(plan):
     node = Node(plan)
-    for step in (node.find_address, node.check_ports, node.check_gpus, node.check_dynamo, node.check_engine, node.check_model):
+    for step in (node.find_address, node.check_ports, node.run_setup, node.check_gpus, node.check_dynamo, node.check_engine, node.check_model):
         step()
     for text in node.problems:
         print("problem: {}: {}".format(node.facts["host"], text))
@@ -83,6 +83,35 @@ class Node:
         floor = ephemeral_floor()
         if ports and max(ports) >= floor:
             print("warning: port {} lies in this node's ephemeral range, which begins at {}; set PORT_OFFSET".format(max(ports), floor))
+
+    def run_setup(self):
+        """The recipe's own preparation, once on each node, before what it may have installed is looked at. Beside /configs, /configs/patches
+        is looked into, as srtctl does."""
+        script = self.plan.get("setup_script")
+        if not script:
+            return
+        found = next((path for path in (script, script.replace("/configs/", "/configs/patches/", 1)) if os.path.isfile(path)), None)
+        if found is None and self.simulated:
+            print("{} is not on this machine; the simulation goes on without it".format(script))
+            return
+        if found is None:
+            self.problems.append("the recipe's setup script {} is not there (is it mounted?)".format(script))
+            return
+        print("running {}".format(found), flush=True)
+        left = max(1.0, float(os.environ["READY_BY"]) - time.time())
+        try:
+            code = subprocess.call(["bash", found], env=dict(os.environ, **self.recipe_env()), stdin=subprocess.DEVNULL, timeout=left)
+        except subprocess.TimeoutExpired:
+            self.problems.append("the recipe's setup script {} did not end before READY had to be".format(found))
+            return
+        if code:
+            self.problems.append("the recipe's setup script {} ended with code {}; see logs/check.*.log".format(found, code))
+
+    def recipe_env(self):
+        """Variables of the node's first worker, of the front end where it has none; those that a process sets from its own place left out."""
+        workers = [process["env"] for process in self.plan["processes"] if process["node_index"] == self.facts["index"]]
+        env = workers[0] if workers else self.plan.get("frontend", {}).get("env", {})
+        return {name: value for name, value in env.items() if not re.search(r"\$\{\w+\}", value)}
 
     def check_gpus(self):
         """As many GPUs as the processes here use. Without nvidia-smi nothing is said: the engine will."""

@@ -46,7 +46,7 @@ def steps_of(run: Run) -> dict[str, Process]:
 
 
 def test_a_recipe_s_own_node_setup_and_options_reach_the_job(site: Site) -> None:
-    script = setup_script(site, 'echo "$SLURM_JOB_NAME $DYN_SYSTEM_PORT" >>"$RUN_DIR/setup.$SLURM_JOB_NAME"\n')
+    script = setup_script(site, 'echo "$SLURM_JOB_NAME" >>"$RUN_DIR/setup.$SLURM_PROCID"\n')
     leaf = leaf_of(
         site, f"{script}{SLURM}infra: {{dedicated_node: true}}\ndeadlines: {{ready: 77}}\nfrontend: {{args: {{router-mode: round-robin}}}}\n"
     )
@@ -60,8 +60,7 @@ def test_a_recipe_s_own_node_setup_and_options_reach_the_job(site: Site) -> None
         "prefill-0": 1,
         "decode-0": 2,
     }
-    assert [(run.folder / f"setup.{name}").read_text().split()[0] for name in ("prefill-0", "decode-0")] == ["prefill-0", "decode-0"]
-    assert not (run.folder / "setup.frontend").exists()
+    assert [(run.folder / f"setup.{node}").read_text() for node in range(3)] == ["check\n"] * 3
     job = site.cluster.run(["scontrol", "show", "job", run.job]).stdout
     assert f"Extra={EXTRA} \n" in job
     assert "Nice=3 " in job  # of both the profile's
@@ -78,11 +77,10 @@ def test_a_recipe_s_own_node_setup_and_options_reach_the_job(site: Site) -> None
 
 def test_a_setup_script_that_fails_ends_the_job_and_is_named(site: Site) -> None:
     run = site.submit(leaf_of(site, setup_script(site, "echo no network >&2; exit 9\n")), PAIR)
-    assert_marker(run, reason="step_ended", code=1, ready=False)
-    step = run.ended()["step"]
-    said = (run.folder / f"logs/{step}.0.log").read_text()
-    assert "no network\n" in said
-    assert f"the recipe's setup script {site.folder}/setup.sh ended with code 9; no engine was started" in said
+    assert_marker(run, reason="node_check", code=1, ready=False)
+    assert "no network\n" in (run.folder / "logs/check.0.log").read_text()
+    assert f"the recipe's setup script {site.folder}/setup.sh ended with code 9" in run.ended()["detail"]
+    assert not list((run.folder / "logs").glob("prefill-*"))
     run.gone()
 
 

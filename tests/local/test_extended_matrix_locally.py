@@ -28,7 +28,7 @@ def test_a_recipe_for_another_site_is_simulated_here(recipegen: Terminal, tmp_pa
     recipegen("wait", run, "--for", "ready", "--timeout", "60")
     logs = Path(recipegen.status(run)["run_dir"]) / "logs"
     said = "/configs/deps.sh is not on this machine; the simulation goes on without it\n"
-    assert [(logs / f"agg-{worker}.0.log").read_text().count(said) for worker in (0, 1)] == [1, 1]
+    assert [(logs / f"check.{node}.log").read_text().count(said) for node in (0, 1)] == [1, 1]
 
 
 def test_workers_of_both_roles_share_a_node(recipegen: Terminal, tmp_path: Path) -> None:

@@ -120,9 +120,3 @@ def test_the_job_starts_workers_on_the_nodes_of_the_plan(prefill: str, decode: s
     lines = [line for line in bundle.files["job.sbatch"].decode().splitlines() if line.startswith("start_workers ")]
     done = subprocess.run(["bash", "-c", SLOTS + "\n".join(lines)], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:-1] == [f"{p.role.value}-{p.worker} {p.node_index} 1" for p in plan.processes]
-
-
-def test_setup_scripts_of_both_roles_take_turns() -> None:
-    """Also where each role has one worker on the node."""
-    (bundle,) = render_plans([both("1xTP5", "1xTP3", more="setup_script: x.sh\n")])
-    assert all(b"flock --close /tmp bash /configs/x.sh" in bundle.files[f"{role}.sh"] for role in ("prefill", "decode"))

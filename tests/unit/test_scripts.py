@@ -120,47 +120,6 @@ def test_a_process_on_the_wrong_node_stops(tmp_path: Path) -> None:
         node.start(plan.processes[0], model="")
 
 
-# -- a setup script ------------------------------------------------------------------------------------------------------
-
-
-def prepared(folder: Path, script: str, *, shape: str = "1xTP4", simulate: bool = False) -> Node:
-    """A worker whose setup script is this text, or is not there."""
-    setup = folder / "setup/deps.sh"
-    setup.parent.mkdir()
-    if script:
-        setup.write_text(script)
-    return Node(plan_one(matrix_of(agg_point(shape)) + f"setup_script: {setup}\n", simulate=simulate), folder)
-
-
-@pytest.mark.parametrize("shape", ["1xTP4", "4xTP1"])  # 4xTP1: workers of one node take turns
-def test_a_setup_script_runs_before_the_engine_with_the_worker_s_environment(tmp_path: Path, shape: str) -> None:
-    node = prepared(tmp_path, 'test ! -e "$SEEN" && echo "$NODE_RANK $DYN_SYSTEM_PORT" >"$RUN_DIR/setup.out"', shape=shape)
-    _, env = node.start(node.plan.processes[0], model="")
-    assert (tmp_path / "setup.out").read_text() == f"0 {env['DYN_SYSTEM_PORT']}\n"
-
-
-@pytest.mark.parametrize("shape", ["1xTP4", "4xTP1"])
-@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("", 127)])
-def test_a_setup_script_that_fails_ends_the_worker_and_is_named(tmp_path: Path, shape: str, script: str, code: int) -> None:
-    node = prepared(tmp_path, script, shape=shape)
-    done = node.run(node.plan.processes[0])
-    assert done.returncode == code
-    assert f"the recipe's setup script {tmp_path}/setup/deps.sh ended with code {code}; no engine was started" in done.stderr
-    assert not (tmp_path / "seen.json").exists()
-    assert not (tmp_path / "events.agg-0-0.jsonl").exists()
-
-
-def test_a_simulation_goes_on_without_a_setup_script_that_is_not_there(tmp_path: Path) -> None:
-    node = prepared(tmp_path, "", simulate=True)
-    done = node.run(node.plan.processes[0])
-    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/setup/deps.sh is not on this machine; the simulation goes on without it\n")
-
-
-def test_a_simulation_heeds_a_setup_script_that_fails(tmp_path: Path) -> None:
-    node = prepared(tmp_path, "exit 7", simulate=True)
-    assert node.run(node.plan.processes[0]).returncode == 7
-
-
 def test_the_front_end_gets_its_arguments(tmp_path: Path) -> None:
     args = "{router-mode: kv, router-reset-states: true, router-temperature: 0.5, model-name: \"a 'b' $c\"}"
     node = Node(plan_one(matrix_of(agg_point("1xTP4")) + f"frontend: {{args: {args}}}\n"), tmp_path)

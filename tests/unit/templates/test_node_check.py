@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +41,7 @@ class Job:
             "RECIPEGEN_NODE_ADDRESS": "127.0.7.1",
             "RECIPEGEN_NODE_INTERFACE": "lo",
             "SLURMD_NODENAME": "n0",
+            "READY_BY": str(time.time() + 60),
         }
         command = [sys.executable, self.script, verb, self.folder / "plan.json"]
         done = subprocess.run(command, env=surroundings | env, capture_output=True, text=True, check=False, timeout=60)
@@ -95,6 +97,56 @@ def test_the_port_of_a_front_end_is_one_of_its_own_node(tmp_path: Path, port: in
         listener.listen()
         code, said = Job(tmp_path, plan).run(SLURM_PROCID=str(node))
     assert (code, len(said)) == ((1, 1) if taken else (0, 0)), said
+
+
+# -- a setup script ------------------------------------------------------------------------------------------------------
+
+
+def prepared(folder: Path, text: str, *, more: str = "") -> Job:
+    """A node of a recipe whose setup script is this text, or is not there; real, so that what the script installs is looked for."""
+    script = folder / "configs/deps.sh"
+    script.parent.mkdir()
+    if text:
+        script.write_text(text)
+    return Job(folder, plan_one(f"{matrix_of(agg_point('1xTP4'))}setup_script: {script}\nagg: {{env: {{OWN: a b}}}}\n{more}"))
+
+
+def test_a_setup_script_runs_before_what_it_may_have_installed_is_looked_at(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    install = f'mkdir -p {site}/ai_dynamo-1.2.1.dist-info && printf "Metadata-Version: 2.1\\nName: ai-dynamo\\nVersion: 1.2.1\\n" >{site}/ai_dynamo-1.2.1.dist-info/METADATA'
+    site.mkdir()
+    job = prepared(tmp_path, f'echo "$OWN|${{DYN_SYSTEM_PORT:-none}}" >>"$RUN_DIR/said"; {install}')
+    _, problems = job.run(PYTHONPATH=str(site))
+    assert not any("Dynamo" in one or "setup script" in one for one in problems)
+    assert job.facts["dynamo"] == "1.2.1"
+    assert (tmp_path / "said").read_text() == "a b|none\n"
+
+
+@pytest.mark.parametrize(("text", "problem"), [("exit 7", "ended with code 7"), ("", "is not there (is it mounted?)")])
+def test_a_setup_script_that_fails_ends_the_job_and_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    code, problems = prepared(tmp_path, text).run()
+    assert code == 1
+    assert problems[0].startswith(f"problem: n0: the recipe's setup script {tmp_path}/configs/deps.sh {problem}")
+
+
+def test_a_setup_script_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    code, problems = prepared(tmp_path, "sleep 30").run(READY_BY=str(time.time() + 0.2))
+    assert (code, "did not end before READY had to be" in problems[0]) == (1, True)
+
+
+def test_a_node_without_workers_gets_the_environment_of_the_front_end(tmp_path: Path) -> None:
+    more = "infra: {dedicated_node: true}\nfrontend: {env: {OWN: of the front end}}\n"
+    prepared(tmp_path, 'echo "$OWN" >"$RUN_DIR/said"', more=more).run()
+    assert (tmp_path / "said").read_text() == "of the front end\n"
+
+
+def test_a_simulation_goes_on_without_a_setup_script_that_is_not_there_and_heeds_one_that_fails(simulated: Job, tmp_path: Path) -> None:
+    plan = json.loads((tmp_path / "plan.json").read_text()) | {"setup_script": "/configs/deps.sh"}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert simulated.run() == (0, [])
+    (tmp_path / "deps.sh").write_text("exit 7")
+    (tmp_path / "plan.json").write_text(json.dumps(plan | {"setup_script": str(tmp_path / "deps.sh")}))
+    assert simulated.run()[0] == 1
 
 
 def test_ports_in_the_ephemeral_range_are_a_warning(simulated: Job) -> None:
