@@ -25,6 +25,7 @@ __all__ = ["Document", "parse_yaml", "validate"]
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64
+MERGE = "<<"
 MAX_ALIASED = 10_000
 """Values that aliases may add in all, each counted with everything below it."""
 
@@ -32,23 +33,23 @@ _PYTHON_ONLY = re.compile(r"[\t!?]|[|>][-+0-9]*#|\\[uU]|^%", re.MULTILINE)
 """Where libyaml and PyYAML itself may disagree (tabs, tags, `?`, `|#`, escapes, directives): such text is left to the latter."""
 
 
-def parse_yaml(text: str | bytes, file: str, *, libyaml: bool = True) -> Document:
+def parse_yaml(text: str | bytes, file: str, *, libyaml: bool = True, merges: bool = False) -> Document:
     """Return the one document in `text`, whose top level is a mapping, or raise InputError with every problem.
 
     A syntax error ends the search; it comes with what was found before it. `libyaml=False` does without the fast parser, as
-    where libyaml is missing; the outcome is the same.
+    where libyaml is missing; the outcome is the same. With `merges`, merge keys stay as keys `<<`, for the caller to follow.
     """
     clean = _clean(_decode(text, file), file)
     fast = getattr(yaml, "CSafeLoader", None) if libyaml and not _PYTHON_ONLY.search(clean.text) else None
     if fast is not None:
         with suppress(yaml.YAMLError):  # the parser in Python has the last word on syntax: its marks are the better ones
-            return _compose(clean, lambda readable: _events(fast(readable)))
-    return _compose(clean, _python_events)
+            return _compose(clean, lambda readable: _events(fast(readable)), merges=merges)
+    return _compose(clean, _python_events, merges=merges)
 
 
-def _compose(clean: Text, parse: Callable[[str], Iterator[yaml.Event]]) -> Document:
+def _compose(clean: Text, parse: Callable[[str], Iterator[yaml.Event]], *, merges: bool) -> Document:
     report = _Report(clean)
-    composer = _Composer(report)
+    composer = _Composer(report, merges=merges)
     try:
         for event in parse(report.text.text):
             composer.feed(event)
@@ -211,9 +212,9 @@ class _Frame:
 class _Composer:
     """Puts events together to one tree of nodes and notes what is wrong with it."""
 
-    def __init__(self, report: _Report) -> None:
+    def __init__(self, report: _Report, *, merges: bool) -> None:
         self.root: Node | None = None
-        self._report = report
+        self._report, self._merges = report, merges
         self._stack: list[_Frame] = []
         self._anchors: dict[str, Node | None] = {}
         self._aliased = 0
@@ -255,7 +256,7 @@ class _Composer:
             node.data = read_scalar(event.value, plain=not event.style, tag=event.tag)
         except UnreadableScalarError as error:
             self._report.add(start, str(error), rule=error.rule)
-        if event.value == "<<" and not event.style and self._expects_key():
+        if event.value == MERGE and not event.style and self._expects_key() and not self._merges:
             self._report.add(start, "merge key '<<' is not allowed; expected the merged keys written out", rule="yaml-merge")
         self._anchor(event.anchor, node, start)
         self._attach(node, start)

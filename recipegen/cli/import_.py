@@ -23,19 +23,23 @@ ENDINGS = (".yaml", ".yml")
 @click.command(name="import", short_help="Make matrices of srt-slurm recipes.")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", required=True, metavar="DIR", help="Write the matrices below this folder.")
+@click.option("--hardware", default="", metavar="KEY", help="The machine of recipes that name no `gpu_type`, such as gb300-nvl72.")
 @click.option("--force", is_flag=True, help="Write over matrices that are there.")
 @click.option("--format", "output", default="text", type=click.Choice(["text", "json"]), help="The report, for people or programs.")
-def command(paths: tuple[Path, ...], out: str, force: bool, output: str) -> None:
+def command(paths: tuple[Path, ...], out: str, hardware: str, force: bool, output: str) -> None:
     """Read srt-slurm recipes (PATHS: files, or folders of them), v1 or `schema: 2`, and write matrices for check, plan and render.
 
     Exit 0 all imported, 1 some refused, 2 none imported, a matrix in the way, or one that could not be written.
     """
+    from recipegen.catalogue import load_hardware
     from recipegen.srtslurm.report import unwritten
     from recipegen.srtslurm.run import import_files
 
     if not out:
         raise InputError("--out is empty; expected a folder")
-    found = import_files(_read_all(paths))
+    if hardware:
+        load_hardware(hardware)
+    found = import_files(_read_all(paths), hardware)
     _refuse_overwriting(Path(out), found.matrices, force=force)
     lost = _write_all(Path(out), found.matrices, force=force)
     reports = [unwritten(report, lost) for report in found.reports]

@@ -64,9 +64,12 @@ class _State:
         )
 
 
-def import_files(files: Iterable[RecipeFile]) -> Import:
-    """Read, expand, group and write; a file or a job that cannot be imported is refused in the report, and the others go on."""
-    states = [_read(source) for source in files]
+def import_files(files: Iterable[RecipeFile], hardware: str = "") -> Import:
+    """Read, expand, group and write; a file or a job that cannot be imported is refused in the report, and the others go on.
+
+    `hardware` is the machine of recipes that name none.
+    """
+    states = [_read(source, hardware) for source in files]
     matrices: dict[str, bytes] = {}
     for folder in dict.fromkeys(state.source.folder for state in states):
         here = [state for state in states if state.source.folder == folder]
@@ -74,7 +77,7 @@ def import_files(files: Iterable[RecipeFile]) -> Import:
     return Import(matrices=matrices, reports=tuple(state.report() for state in states))
 
 
-def _read(source: RecipeFile) -> _State:
+def _read(source: RecipeFile, hardware: str) -> _State:
     state = _State(source)
     if source.unreadable:
         state.refused.append(Refusal(variant="", problems=(Problem(Source(source.file), source.unreadable, rule="srt-file"),)))
@@ -92,7 +95,7 @@ def _read(source: RecipeFile) -> _State:
     state.jobs, state.notes = len(jobs), [*notes, *dict.fromkeys(note for job in jobs for note in job.notes)]
     head = head_comment(document)
     for job in jobs:
-        _read_job(state, job, head)
+        _read_job(state, job, head, hardware)
     return state
 
 
@@ -100,10 +103,10 @@ def _is_matrix(data: object) -> bool:
     return isinstance(data, dict) and str(data.get("schema")).startswith("recipegen/")
 
 
-def _read_job(state: _State, job: Job, head: tuple[str, ...]) -> None:
+def _read_job(state: _State, job: Job, head: tuple[str, ...], hardware: str) -> None:
     read = read_v2 if is_v2(job) else read_v1
     try:
-        state.recipes.append(read(job, state.source.file, head))
+        state.recipes.append(read(job, state.source.file, head, hardware))
     except InputError as error:
         state.refused.append(Refusal(variant=job.variant, problems=_problems(error, state.source.file)))
 

@@ -1,4 +1,4 @@
-"""The text of a recipe, parsed strictly; `y` and `n`, which srtctl's reader takes for text, are text here, too."""
+"""The text of a recipe, parsed strictly but for what srtctl's reader takes otherwise: merge keys, and `y` and `n`, which are text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parse_recipe(text: str | bytes, file: str) -> tuple[Document, list[Problem]]
     notes: list[Problem] = []
     for _ in range(_ROUNDS):
         try:
-            return parse_yaml(text, file), notes
+            return parse_yaml(text, file, merges=True), notes
         except InputError as error:
             letters = [problem.source for problem in error.problems if problem.rule == "yaml-scalar"]
             if isinstance(text, bytes):
@@ -31,7 +31,7 @@ def parse_recipe(text: str | bytes, file: str) -> tuple[Document, list[Problem]]
                 raise
             notes += [Problem(place, "the letter is read as text, as srtctl reads it") for place in letters]
             text = quoted
-    return parse_yaml(text, file), notes
+    return parse_yaml(text, file, merges=True), notes
 
 
 def _quoted(text: str, places: list[Source]) -> str:

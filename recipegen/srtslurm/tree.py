@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from recipegen.document import Document, Node
 from recipegen.errors import NOWHERE, Source
+from recipegen.yamlsource import MERGE
 
 _QUOTED_OR_COMMENT = re.compile(r"""(?<![^\s\[{,:-])(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|(?<=\s)(#.*)""")
 """A value in quotes, passed over whole, or a comment."""
@@ -82,11 +83,26 @@ def _plant(node: Node, document: Document, lines: list[str], here: Tree) -> Tree
 
 def _entries(node: Node, document: Document, lines: list[str], path: str) -> Iterator[tuple[str, Tree]]:
     first = document.source().line
-    for step, (key_start, value_start, inner) in node.steps.items():
+    for step, (key_start, value_start, inner) in _steps(node).items():
         key, value = document.text.at(key_start), document.text.at(value_start)
         above, behind = _comments(lines, key) if isinstance(step, str) and key.line > first else ((), "")
         name = f"{path}[{step}]" if isinstance(step, int) else f"{path}.{step}" if path else step
         yield str(step), _plant(inner, document, lines, Tree(source=value, key=key, path=name, above=above, behind=behind))
+
+
+def _steps(node: Node) -> Mapping[str | int, tuple[int, int, Node]]:
+    """The steps from a node. What a merge key brings stands first and gives way to the mapping's own keys; of several, to the first."""
+    merge = node.steps.get(MERGE)
+    if merge is None:
+        return node.steps
+    value = merge[2]
+    sources = [inner for _, _, inner in value.steps.values()] if isinstance(value.data, list) else [value]
+    if not all(isinstance(one.data, dict) for one in sources):
+        return node.steps  # the key is told as one that there is not
+    brought: dict[str | int, tuple[int, int, Node]] = {}
+    for one in reversed(sources):
+        brought |= _steps(one)
+    return {**brought, **{step: place for step, place in node.steps.items() if step != MERGE}}
 
 
 def _comments(lines: list[str], key: Source) -> tuple[tuple[str, ...], str]:

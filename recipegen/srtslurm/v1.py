@@ -10,10 +10,11 @@ from recipegen.errors import InputError, Problem, Source, near_match
 from recipegen.matrix import parse_duration
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.expand import Job
-from recipegen.srtslurm.reading import WRONG_TYPE, Findings, Section
+from recipegen.srtslurm.reading import MISSING, WRONG_TYPE, Findings, Section
 from recipegen.srtslurm.recipe import Entry, SrtFrontend, SrtRecipe
 from recipegen.srtslurm.tree import Tree
 from recipegen.srtslurm.v1_benchmark import read_benchmark
+from recipegen.srtslurm.v1_flags import read_env
 from recipegen.srtslurm.v1_frontend import read_frontend
 from recipegen.srtslurm.v1_options import read_options
 from recipegen.srtslurm.v1_roles import Roles, read_roles
@@ -41,22 +42,24 @@ PLACES = {
 """Where a document says what becomes a field of SrtRecipe."""
 
 
-def read_v1(job: Job, file: str, head: tuple[str, ...], findings: Findings | None = None) -> SrtRecipe:
+def read_v1(job: Job, file: str, head: tuple[str, ...], hardware: str = "", findings: Findings | None = None) -> SrtRecipe:
     """Return the recipe of one job; InputError with every problem of it.
 
-    `findings` brings what was found on the way here: a document of another layout turned into this one.
+    `hardware` is the machine where the recipe names none. `findings` brings what was found on the way here: a document of another
+    layout turned into this one.
     """
     findings = findings or Findings()
     top = Section(findings, job.tree, "", Source(file, 1, 1))
     _check_schema(top)
     name = read_name(findings, top)
     identity = read_identity(top.section("identity"))
-    role_part = read_roles(findings, top)
+    shared = read_env(findings, top.take("environment"))
+    role_part = read_roles(findings, top, shared)
     model = read_model(findings, top.section("model"), identity, role_part.served_name)
     runtime = read_runtime(findings, top.section("dynamo"), identity, model.image)
     benchmark = read_benchmark(findings, top.section("benchmark"), top.where)
-    site = _read_site(findings, top)
-    hardware = _hardware(findings, role_part)
+    site = _read_site(findings, top, shared)
+    hardware = _hardware(findings, role_part, hardware)
     top.finish(keys.TOP, known=("base", "sweep", "roles", "engine", "services"))
     if findings.problems:
         raise InputError(findings.problems)
@@ -117,9 +120,9 @@ class _Site:
     frontend: SrtFrontend
 
 
-def _read_site(findings: Findings, top: Section) -> _Site:
+def _read_site(findings: Findings, top: Section, shared: tuple[Entry, ...]) -> _Site:
     ready_s = _read_health(top.section("health_check"))
-    frontend, frontend_alone = read_frontend(findings, top.section("frontend"))
+    frontend, frontend_alone = read_frontend(findings, top.section("frontend"), shared)
     infra = top.section("infra")
     infra_alone = infra.switch("etcd_nats_dedicated_node") or False
     infra.finish(keys.INFRA)
@@ -172,10 +175,13 @@ def _read_setup(findings: Findings, top: Section) -> str:
     return text
 
 
-def _hardware(findings: Findings, roles: Roles) -> str:
+def _hardware(findings: Findings, roles: Roles, default: str) -> str:
     tree = roles.gpu_type
+    if tree is None and not default:
+        message = "'resources.gpu_type' is missing; srtctl may have it from its cluster's file, a matrix names it"
+        findings.problem(MISSING, roles.resources, message, "add it, or say --hardware")
     if tree is None:
-        return ""
+        return default
     text = tree.scalar.lower() if isinstance(tree.scalar, str) else ""
     key = keys.HARDWARE.get(text, text)
     if key not in hardware_keys():

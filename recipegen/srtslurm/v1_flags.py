@@ -31,6 +31,8 @@ SERVED, LENGTH = "served-model-name", "max-model-len"
 METHOD, TOKENS = "speculative-config.method", "speculative-config.num_speculative_tokens"
 MOST_MTP = 64
 _DASHED_TOKENS = "speculative-config.num-speculative-tokens"
+PLANES = {"DYN_REQUEST_PLANE": "tcp", "DYN_EVENT_PLANE": "zmq"}
+"""What every job sets for all its processes, unless requests go over NATS."""
 PER_NODE = ("{node}", "{node_id}")
 """What srtctl fills in where a variable's value holds it."""
 
@@ -189,7 +191,9 @@ def _connector(findings: Findings, tree: Tree | None, *, by_default: bool, where
 
 def _variable(findings: Findings, name: str, tree: Tree) -> Entry | None:
     value = tree.scalar
-    if why := why_reserved(name):
+    if name in PLANES and value == PLANES[name]:
+        findings.note(tree.key, f"'{name}' is left out: the job sets it so for all processes")
+    elif why := why_reserved(name):
         findings.problem("srt-env", tree.key, f"'{tree.path}': {name!r} {why}")
     elif not isinstance(value, str):
         findings.problem("srt-env", tree.source, f"'{tree.path}' is {tree.kind}; expected text, in quotes")

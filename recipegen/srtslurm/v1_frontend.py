@@ -18,8 +18,11 @@ SESSION_HEADER = "X-Dynamo-Session-ID"
 """The header of a session where a recipe names none: srtctl 1.0, `frontend.nginx_session_affinity_header`."""
 
 
-def read_frontend(findings: Findings, frontend: Section) -> tuple[SrtFrontend, bool]:
-    """Return the front ends, and whether they ask for a node of their own. A recipe that does not say has several, as for srtctl."""
+def read_frontend(findings: Findings, frontend: Section, shared: tuple[Entry, ...]) -> tuple[SrtFrontend, bool]:
+    """Return the front ends, and whether they ask for a node of their own. A recipe that does not say has several, as for srtctl.
+
+    `shared` is `environment`, which front ends get below their own.
+    """
     kind = frontend.take("type")
     if kind is not None and kind.scalar != "dynamo":
         findings.problem(UNSUPPORTED, kind.source, f"'{kind.path}' is {kind.kind}; the front end is Dynamo's, 'dynamo'")
@@ -31,7 +34,10 @@ def read_frontend(findings: Findings, frontend: Section) -> tuple[SrtFrontend, b
     if (placement := frontend.rest.get("orchestrator_placement")) is not None and placement.scalar == "head":
         frontend.take("orchestrator_placement")
     frontend.finish({**keys.FRONTEND, **(keys.NGINX if settings else {})})
-    return SrtFrontend(args=read_options(findings, args), env=read_env(findings, env), settings=settings, stated=stated or len(settings) > 1), alone
+    own = read_env(findings, env)
+    names = {entry.name for entry in own}
+    variables = (*own, *(entry for entry in shared if entry.name not in names))
+    return SrtFrontend(args=read_options(findings, args), env=variables, settings=settings, stated=stated or len(settings) > 1), alone
 
 
 def _several(findings: Findings, frontend: Section) -> Iterator[Entry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recipegen.errors import InputError, Problem
+from recipegen.errors import InputError, Problem, Source
 from recipegen.model import Role
 from recipegen.role_flags import as_whole_number
 from recipegen.srtslurm import keys
@@ -32,6 +32,7 @@ class Roles:
 
     roles: tuple[SrtRole, ...]
     gpu_type: Tree | None
+    resources: Source
     gpus_per_node: int
     served_name: str
     max_model_len: int | None
@@ -39,20 +40,18 @@ class Roles:
     colocate: bool
 
 
-def read_roles(findings: Findings, top: Section) -> Roles:
-    """Read `resources`, `backend` and the environment of all; InputError at once for another engine."""
+def read_roles(findings: Findings, top: Section, shared: tuple[Entry, ...]) -> Roles:
+    """Read `resources` and `backend`; InputError at once for another engine. `shared` is `environment`, which all processes get."""
     backend = top.section("backend")
     _check_engine(backend)
     resources = top.section("resources")
     gpu_type = resources.take("gpu_type")
-    if gpu_type is None:
-        resources.missing("gpu_type")
     per_node = resources.whole("gpus_per_node") or GPUS_PER_NODE
     chosen = _shares(findings, resources)
     _refuse_other_layouts(findings, resources, backend)
     by_default = not backend.says("connector")
-    connector, shared = backend.take("connector"), read_env(findings, top.take("environment"))
-    config, roles, flags = backend.section("vllm_config"), [], []
+    connector, config = backend.take("connector"), backend.section("vllm_config")
+    roles, flags = [], []
     for role, share in chosen.items():
         env = merge_env(findings, read_env(findings, backend.take(f"{MODES[role]}_environment")), shared)
         own = read_flags(findings, config.take(MODES[role]), connector, by_default=by_default, where=backend.where)
@@ -63,6 +62,7 @@ def read_roles(findings: Findings, top: Section) -> Roles:
     return Roles(
         roles=tuple(without_mtp(settled.roles)) if (mtp := shared_mtp(roles)) else settled.roles,
         gpu_type=gpu_type,
+        resources=resources.where,
         gpus_per_node=per_node,
         served_name=str(_same(findings, [one.served_name for one in flags]) or ""),
         max_model_len=_length(findings, [one.max_model_len for one in flags]),

@@ -33,10 +33,10 @@ def is_v2(job: Job) -> bool:
     return (schema is not None and schema.scalar == 2) or (schema is None and "roles" in entries)
 
 
-def read_v2(job: Job, file: str, head: tuple[str, ...]) -> SrtRecipe:
-    """Return the recipe of one job; InputError with every problem of it."""
+def read_v2(job: Job, file: str, head: tuple[str, ...], hardware: str = "") -> SrtRecipe:
+    """Return the recipe of one job; InputError with every problem of it. `hardware` as for `read_v1`."""
     findings = Findings()
-    return read_v1(replace(job, tree=to_v1(job.tree, findings)), file, head, findings)
+    return read_v1(replace(job, tree=to_v1(job.tree, findings)), file, head, hardware, findings)
 
 
 def to_v1(tree: Tree, findings: Findings) -> Tree:

@@ -54,6 +54,22 @@ def test_a_file_gives_a_folder_by_its_name(recipes: Path, tmp_path: Path) -> Non
     assert files(tmp_path / "out") == ["tiny/matrix.yaml"]
 
 
+def test_the_machine_of_recipes_that_name_none_is_said_once(recipes: Path, tmp_path: Path) -> None:
+    """srtctl 2 may have it from its cluster's file."""
+    (recipes / "deep/er/two.yml").write_text(changed(V2, ("gpu_type: gb300, ", "")))
+    done = run(recipes, "--out", tmp_path / "a")
+    assert done.exit_code == 1
+    assert "'resources.gpu_type' is missing; srtctl may have it from its cluster's file" in done.stdout
+    assert run(recipes, "--out", tmp_path / "b", "--hardware", "h100").exit_code == 0
+    assert [
+        f"hardware: {one}" in (tmp_path / "b" / name).read_text()
+        for one, name in (("gb300", "tiny/matrix.yaml"), ("{type: h100,", "deep/er/tiny/matrix.yaml"))
+    ]
+    wrong = run(recipes, "--out", tmp_path / "c", "--hardware", "gb30")
+    assert (wrong.exit_code, files(tmp_path / "c")) == (2, [])
+    assert "unknown hardware entry 'gb30'" in wrong.stderr
+
+
 def test_the_report_is_json_for_programs(recipes: Path, tmp_path: Path) -> None:
     (recipes / "bad.yaml").write_text(changed(V1, ("type: vllm", "type: sglang")))
     done = run(recipes, "--out", tmp_path / "out", "--format", "json")

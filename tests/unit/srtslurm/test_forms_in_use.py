@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from recipegen.engines import REAL
 from recipegen.matrix import parse_matrix
+from recipegen.recipe import make_recipe
 from recipegen.srtslurm.report import Outcome
 from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, reasons
 
@@ -140,3 +142,35 @@ def test_variants_of_the_second_layout_share_what_stands_beside_the_base() -> No
     assert (report.jobs, len(report.refused)) == (3, 0), reasons(report)
     for load in ("[64]", "[8]", "[32]"):
         assert f"concurrency: {load}" in text
+
+
+def test_merge_keys_are_followed_as_srtctl_s_reader_does() -> None:
+    """A mapping's own keys win over what is merged, and of several merged mappings the first."""
+    apart = "  prefill_environment:\n    DYN_LOG: error\n  decode_environment:\n    DYN_LOG: error\n"
+    merged = "  prefill_environment: &one {A: a, B: b}\n  decode_environment:\n    B: own\n    <<: [*one, {A: later, C: c}]\n"
+    report, text = import_one(changed(V1, (apart, merged)))
+    assert report.outcome is Outcome.IMPORTED, reasons(report)
+    (point,) = parse_matrix(text, "matrix.yaml").points
+    recipe = make_recipe(parse_matrix(text, "matrix.yaml"), point, REAL)
+    assert [{one.name: one.value for one in role.env} for role in recipe.roles] == [{"A": "a", "B": "b"}, {"A": "a", "B": "own", "C": "c"}]
+
+
+@pytest.mark.parametrize("value", ["5", "[*one, 5]", "text"])
+def test_a_merge_key_of_something_else_is_told(value: str) -> None:
+    own = ("  prefill_environment:\n    DYN_LOG: error\n", f"  prefill_environment: {{<<: {value}}}\n")
+    report, _ = import_one(changed(V1, ("name: tiny", "output: &one {A: a}\nname: tiny"), own))
+    assert any("<<" in one for one in reasons(report))
+
+
+def test_front_ends_get_the_environment_of_all_below_their_own() -> None:
+    _, text = import_one(changed(V1, ("frontend: {", "environment: {A: all, B: all}\nfrontend: {env: {B: own}, ")))
+    assert {one.name: one.value for one in parse_matrix(text, "matrix.yaml").job.frontend_env} == {"A": "all", "B": "own"}
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"), [("DYN_REQUEST_PLANE: tcp", False), ("DYN_EVENT_PLANE: zmq", False), ("DYN_REQUEST_PLANE: nats", True)]
+)
+def test_what_the_job_gives_to_all_processes_is_not_a_role_s(value: str, refused: bool) -> None:
+    report, text = import_one(changed(V1, ("DYN_LOG: error", value)))
+    assert (report.outcome is Outcome.REFUSED) == refused
+    assert value.partition(":")[0] not in text
