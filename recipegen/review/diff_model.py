@@ -174,6 +174,11 @@ class MatrixChange:
     def differs(self) -> bool:
         return bool(self.kind != "changed" or self.points or self.findings or self.unusable)
 
+    @property
+    def only_moved(self) -> bool:
+        """Whether the same runs from another path."""
+        return self.kind == "renamed" and not (self.points or self.findings or self.unusable)
+
     def of_kind(self, *kinds: str) -> tuple[PointChange, ...]:
         """The points of these kinds."""
         return tuple(point for point in self.points if point.kind in kinds)

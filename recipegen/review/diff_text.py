@@ -19,9 +19,10 @@ def text_lines(diff: Diff) -> Iterator[str]:
 
 
 def headline(diff: Diff) -> str:
-    """How many matrices differ, and how many do not."""
-    count = len(diff.matrices)
-    differ = [_count(count, "matrix differs", "matrices differ")] if count else []
+    """How many matrices differ, how many only moved, and how many do neither."""
+    count, moved = len(diff.matrices), sum(matrix.only_moved for matrix in diff.matrices)
+    differ = [_count(count - moved, "matrix differs", "matrices differ")] if count > moved else []
+    differ += [_count(moved, "matrix only moved", "matrices only moved")] if moved else []
     same = [_count(diff.same, "runs the same", "run the same") if count else _count(diff.same, "matrix runs the same", "matrices run the same")]
     reworded = [f"{diff.reworded} of them in other words"] if diff.reworded else []
     return ", ".join([*differ, *(same if diff.same or not count else []), *reworded])

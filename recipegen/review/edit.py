@@ -119,11 +119,22 @@ class _Sheet:
             what = "a list" if isinstance(data, list) else "nothing" if data is None else "a single value"
             hint = f"{where}={{{step}: ...}} makes it a mapping" if data is None else ""
             return self._problem(parent, f"{where} is {what}: it has no key '{step}'", hint)
+        if beside := self._beside(tuple(parent), step):
+            return self._problem(parent, f"{where} has no key '{step}'", f"{beside} decides it: set that, or remove it first")
         longer = [key for key in data if key.startswith(f"{step}.")]
         hint = f"a key with dots is written {dotted((*parent, longer[0]))}" if longer else near_match(step, data)
         held = "[...]" if below and isinstance(below[0], int) else f"{{{below[0]}: ...}}" if below else ""
         added = f"--add adds the last key of a path only: {dotted((*parent, step))}={held} --add" if below else _ADD
         return self._problem(parent, f"{where} has no key '{step}'", f"{hint} {added}".strip())
+
+    def _beside(self, parent: Path, step: str) -> str:
+        """The same key under a mapping beside its own, as a flag is in `derive` that is looked for in `args`."""
+        data: Any = self.document.data
+        for one in parent[:-1]:
+            data = data[one]
+        if len(parent) < 2 or not isinstance(data, dict):
+            return ""
+        return next((dotted((*parent[:-1], name, step)) for name, value in data.items() if isinstance(value, dict) and step in value), "")
 
     def _problem(self, path: Sequence[str | int], message: str, hint: str = "") -> InputError:
         return InputError([Problem(self.document.source(*path), message, hint)])

@@ -1,4 +1,4 @@
-"""What came of each file: imported, imported with notes, or refused and why."""
+"""What came of each file: imported, imported with notes or in part, or refused and why."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from recipegen.errors import Problem, Source
 
 SHOWN = 5
 """Kinds of problems of a file that text tells; the rest is counted, and in JSON."""
+SHARED = 4
+"""A note or a carried key of so many files stands once, at the end."""
 
 
 class Outcome(str, Enum):
@@ -20,6 +22,7 @@ class Outcome(str, Enum):
 
     IMPORTED = "imported"
     NOTED = "imported with notes"
+    PARTLY = "imported in part"
     REFUSED = "refused"
     SKIPPED = "skipped"
 
@@ -58,7 +61,9 @@ class FileReport:
             return Outcome.SKIPPED
         if not self.matrices:
             return Outcome.REFUSED
-        return Outcome.NOTED if self.notes or self.refused else Outcome.IMPORTED
+        if self.refused:
+            return Outcome.PARTLY
+        return Outcome.NOTED if self.notes else Outcome.IMPORTED
 
 
 def unwritten(report: FileReport, lost: Mapping[str, Problem]) -> FileReport:
@@ -69,15 +74,42 @@ def unwritten(report: FileReport, lost: Mapping[str, Problem]) -> FileReport:
 
 
 def report_text(reports: Iterable[FileReport]) -> Iterator[str]:
-    """Yield lines: a file and what came of it, below it what is to be known, and a count at the end."""
+    """Yield lines: a file and what came of it, below it what is to be known; then what is to be known of many files, and a count."""
     reports = list(reports)
+    shared = _Shared.of(reports)
     for report in reports:
         jobs = "" if report.jobs <= 1 else f" ({report.kept} of {report.jobs} jobs)"
         where = f" -> {', '.join(report.matrices)}" if report.matrices else ""
         yield f"{report.file}: {report.outcome.value}{jobs}{where}"
-        for line in _problem_lines(report):
+        for line in _problem_lines(report, shared):
             yield f"  {line}"
+    yield from shared.lines()
     yield _headline(counts(reports))
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Notes and carried keys that many files have, each with the files and the first place of it."""
+
+    notes: Mapping[str, tuple[int, Problem]]
+    carried: Mapping[str, int]
+
+    @classmethod
+    def of(cls, reports: Iterable[FileReport]) -> _Shared:
+        places: dict[str, list[Problem]] = {}
+        carried: Counter[str] = Counter()
+        for report in reports:
+            for message, note in {note.message: note for note in reversed(report.notes)}.items():
+                places.setdefault(message, []).append(note)
+            carried.update(set(report.carried))
+        notes = {message: (len(found), found[0]) for message, found in places.items() if len(found) >= SHARED}
+        return cls(notes, {key: count for key, count in carried.items() if count >= SHARED})
+
+    def lines(self) -> Iterator[str]:
+        for count, first in sorted(self.notes.values(), key=lambda one: -one[0]):
+            yield f"note of {count} files: {first.message} (first at {first.source})"
+        for key, count in sorted(self.carried.items(), key=lambda one: (-one[1], one[0])):
+            yield f"carried of {count} files: {key}"
 
 
 def report_json(reports: Iterable[FileReport]) -> str:
@@ -96,11 +128,16 @@ def counts(reports: Iterable[FileReport]) -> dict[str, int]:
 
 
 def _headline(found: Mapping[str, int]) -> str:
-    files = ", ".join(f"{found[one.value]} {one.value}" for one in Outcome if found[one.value] or one is not Outcome.SKIPPED)
-    return f"{files}; {found['jobs']} jobs: {found['points']} points, {found['refused_jobs']} refused"
+    seldom = {Outcome.PARTLY, Outcome.SKIPPED}
+    files = ", ".join(f"{found[one.value]} {one.value}" for one in Outcome if found[one.value] or one not in seldom)
+    return f"{files}; {_count(found['jobs'], 'job')}: {_count(found['points'], 'point')}, {found['refused_jobs']} refused"
 
 
-def _problem_lines(report: FileReport) -> Iterator[str]:
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
+def _problem_lines(report: FileReport, shared: _Shared) -> Iterator[str]:
     refused: Counter[str] = Counter()
     for refusal in report.refused:
         refused.update({f"{problem} [{problem.rule}]": 1 for problem in refusal.problems})
@@ -108,9 +145,9 @@ def _problem_lines(report: FileReport) -> Iterator[str]:
         yield f"refused: {text}" + (f" ({count} jobs)" if count > 1 else "")
     if len(refused) > SHOWN:
         yield f"refused: {len(refused) - SHOWN} more reasons"
-    yield from (f"note: {text}" for text in dict.fromkeys(map(str, report.notes)))
-    if report.carried:
-        yield f"carried: {', '.join(report.carried)}"
+    yield from (f"note: {text}" for text in dict.fromkeys(str(note) for note in report.notes if note.message not in shared.notes))
+    if own := [key for key in report.carried if key not in shared.carried]:
+        yield f"carried: {', '.join(own)}"
 
 
 def _file(report: FileReport) -> dict[str, Any]:

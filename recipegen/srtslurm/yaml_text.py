@@ -16,6 +16,9 @@ MAX_WIDTH = 150
 _PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./+@=-]|:(?=[A-Za-z0-9_/]))*(?: [A-Za-z0-9_./+*()@=-]+)*")
 """Text that needs no quotes in any YAML, in block and flow: a ':' only between letters or digits, no ',', no indicator in front."""
 
+_SINGLE = re.compile(r"(?=.*\")[ -&(-~]+")
+"""Text with double quotes, as JSON has them, that stands in single ones as it is."""
+
 _KEY = re.compile(r"\b([a-z_]+):")
 _ELSEWHERE = re.compile(
     r"""y|n|yes|no|on|off|true|false|null
@@ -125,7 +128,7 @@ def _text(text: str) -> str:
                 return text
         except UnreadableScalarError:
             pass
-    return json.dumps(text, ensure_ascii=False)
+    return f"'{text}'" if _SINGLE.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
 def _float(value: float) -> str:

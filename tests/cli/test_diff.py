@@ -92,6 +92,7 @@ def test_a_leaf_that_moved_is_renamed(repo: Path) -> None:
     git("mv", "recipes/a", "recipes/b")
     done = run()
     assert done.exit_code == 1
+    assert "1 matrix only moved" in done.stdout.splitlines()[0]
     assert "recipes/a/disagg/matrix.yaml -> recipes/b/disagg/matrix.yaml: matrix renamed; the same content" in done.stdout
     Path("recipes/b/disagg/matrix.yaml").write_text(EDITED)
     assert "matrix renamed; 1 of 8 points changed" in run().stdout

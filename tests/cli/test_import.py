@@ -75,7 +75,16 @@ def test_the_report_is_json_for_programs(recipes: Path, tmp_path: Path) -> None:
     done = run(recipes, "--out", tmp_path / "out", "--format", "json")
     report = json.loads(done.stdout)
     assert done.exit_code == 1
-    assert report["counts"] == {"imported": 2, "imported with notes": 0, "refused": 1, "skipped": 0, "jobs": 3, "points": 2, "refused_jobs": 1}
+    assert report["counts"] == {
+        "imported": 2,
+        "imported with notes": 0,
+        "imported in part": 0,
+        "refused": 1,
+        "skipped": 0,
+        "jobs": 3,
+        "points": 2,
+        "refused_jobs": 1,
+    }
     (bad,) = [one for one in report["files"] if one["outcome"] == "refused"]
     assert bad["refused"] == [
         {"variant": "", "problems": [{"file": str(recipes / "bad.yaml"), "line": 19, "column": 9, "rule": "srt-unsupported",
@@ -126,8 +135,8 @@ def test_jobs_that_are_refused_are_counted_and_end_in_1(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(changed(V1, ("isl: 8192", 'isl: "{isl}"')) + "sweep: {isl: [0, 8192, -1]}\n")
     done = run(tmp_path / "r.yaml", "--out", tmp_path / "out")
     assert done.exit_code == 1
-    assert done.stdout.splitlines()[0] == f"{tmp_path}/r.yaml: imported with notes (1 of 3 jobs) -> tiny/matrix.yaml"
-    assert done.stdout.splitlines()[-1] == "0 imported, 1 imported with notes, 0 refused; 3 jobs: 1 points, 2 refused"
+    assert done.stdout.splitlines()[0] == f"{tmp_path}/r.yaml: imported in part (1 of 3 jobs) -> tiny/matrix.yaml"
+    assert done.stdout.splitlines()[-1] == "0 imported, 0 imported with notes, 1 imported in part, 0 refused; 3 jobs: 1 point, 2 refused"
     assert "2 of 3 jobs were refused, in 1 of 1 files" in done.stderr
 
 
@@ -139,7 +148,7 @@ def test_what_could_not_be_written_is_told_and_the_rest_is_written(recipes: Path
     assert (done.exit_code, files(out)) == (2, ["deep", "tiny/matrix.yaml"])
     assert f"{recipes}/deep/er/two.yml: refused" in done.stdout
     assert f"  refused: {out}/deep/er/tiny/matrix.yaml: cannot be written: not a directory [srt-write]" in done.stdout
-    assert done.stdout.endswith("1 imported, 0 imported with notes, 1 refused; 2 jobs: 1 points, 1 refused\n")
+    assert done.stdout.endswith("1 imported, 0 imported with notes, 1 refused; 2 jobs: 1 point, 1 refused\n")
     assert "1 of 2 matrices could not be written" in done.stderr
 
 

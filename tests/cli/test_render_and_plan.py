@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from recipegen.cli import main
-from tests.support import LEAF, ROOT, published_plans
+from tests.support import LEAF, MINIMAL, ROOT, agg_point, matrix_of, published_plans
 
 POINT = "1xtp2dep4-1xtp8-mtp-cc32-64"
 
@@ -151,3 +151,17 @@ def test_plan_for_people_has_a_line_for_each_point_and_each_process() -> None:
     assert "4 nodes of 4 GPUs, 2 prefill + 1 decode" in one
     assert "headless" in one
     assert "--data-parallel-hybrid-lb" in one
+
+
+def test_a_plan_of_a_tree_names_the_matrix_of_a_point_and_says_why_there_are_no_sizes(tmp_path: Path) -> None:
+    for name, repo in (("known", "qwen3.8-2.4t-nvfp4"), ("new", "{repo: Org/New}")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "matrix.yaml").write_text(matrix_of(agg_point("1xTP8"), head=MINIMAL.replace("qwen3.8-2.4t-nvfp4", repo)))
+    done = CliRunner().invoke(main, ["plan", str(tmp_path)])
+    assert [line for line in done.stdout.splitlines() if line.startswith("#")] == [
+        "# known: 1xtp8-agg-cc64: 2 nodes, 8 GPUs, 1 agg instance",
+        "# new: 1xtp8-agg-cc64: 2 nodes, 8 GPUs, 1 agg instance",
+    ]
+    assert [line.partition(";")[0] for line in done.stderr.splitlines() if line.startswith("not sized")] == [
+        "not sized: Org/New (1 point), of whose architecture nothing is known"
+    ]

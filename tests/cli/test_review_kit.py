@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from recipegen.review.diff_markdown import MOST_BYTES
+from recipegen.srtslurm.export import FORMS
 from tests.support import MINIMAL, ROOT, matrix_of
 
 POINT = '{prefill: 1xTP8, decode: 1xTP8, concurrency: [4], sized_for: 8, time_limit: "1:00:00"}'
@@ -108,6 +109,8 @@ def test_the_hooks_see_the_files_that_concern_them(scratch: Scratch) -> None:
     assert [name for name in tracked if not bundle.search(name)] == []
     assert [name for name in tracked if checked.search(name)] == ["recipes/small/matrix.yaml"]
     assert bundle.search("recipes/README.md")
+    exports = [f"recipes/small/{form.folder}/1xtp4-agg-cc4{form.ending}" for form in FORMS.values()]
+    assert [name for name in exports if not bundle.search(name)] == []
     assert bundle.search("serving/recipes/README.md")
     assert not bundle.search("README.md")
     assert not bundle.search("docs/plan.json.md")

@@ -153,6 +153,11 @@ def test_a_key_is_added_where_that_is_wanted(before: str, assignment: str, after
         ("a: [1]\n", f"a[0]={'9' * 5000}", "does not fit in 64 bits"),
         ("a: [1]\n", "a[1]=2", "m.yaml:1:4: a has 1 entries, counted from 0: there is no [1]"),
         ("a: [1]\n", "a[-1]=2", "there is no [-1]"),
+        (
+            "a: {args: {k: 1}, derive: {x: dp}}\n",
+            "a.args.x=2",
+            "m.yaml:1:11: a.args has no key 'x'; a.derive.x decides it: set that, or remove it first",
+        ),
         ("a: [1]\n", "a.b=2", "a is a list: it has no key 'b'"),
         ("a: 1\n", "a.b=2", "a is a single value: it has no key 'b'"),
         ("a:\n", "a.b=2", "a is nothing: it has no key 'b'; a={b: ...} makes it a mapping"),

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from recipegen.engine.vllm import KV_EVENTS
 from recipegen.matrix import parse_matrix
 from recipegen.pipeline import plan_matrix
+from recipegen.srtslurm.export import export_point
 from recipegen.srtslurm.report import Outcome, report_json, report_text
+from recipegen.srtslurm.v1_events import DEFAULTS
+from tests.support import agg_point, matrix_of, plan_one
 from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, import_texts, reasons
 
 COMMON = "max-model-len: 10240"
@@ -80,7 +86,7 @@ def test_both_layouts_give_the_same_matrix() -> None:
         ([("  connector: null\n", ""), ("      kv-transfer-config: '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'\n", "")],
          "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both} # srtctl's connector `nixl`"),
         ([('"kv_connector": "NixlConnector", "kv_role"', '"kv_connector":"NixlConnector", "kv_role"')],
-         'kv-transfer-config: "{\\"kv_connector\\":\\"NixlConnector\\", \\"kv_role\\": \\"kv_both\\"}"'),
+         "kv-transfer-config: '{\"kv_connector\":\"NixlConnector\", \"kv_role\": \"kv_both\"}'"),
         ([(COMMON, f"{COMMON}\n      speculative_config.method: mtp\n      speculative_config.num_speculative_tokens: 2")], "mtp: 2, concurrency"),
         ([(COMMON, f"{COMMON}\n      speculative-config: '{{\"method\": \"mtp\"}}'")], "speculative-config: {method: mtp}"),
         ([("tensor-parallel-size: 4", "data-parallel-size: 4\n      enable-expert-parallel: true")], "expert_parallel: true"),
@@ -110,6 +116,9 @@ def test_both_layouts_give_the_same_matrix() -> None:
          "frontend:\n  replicas: 10\n  session_header: X-Mine\n"),
         ([(", enable_multiple_frontends: false", ""), *THREE_NODES], "frontend:\n  replicas: 10\n"),
         ([("slurm:", "environment: {NCCL_DEBUG: INFO}\nslurm:")], "NCCL_DEBUG: INFO"),
+        ([("connector: null", "connector: null\n  kv_events_config: true")], "kv_events: true\n"),
+        ([("connector: null", "connector: null\n  kv_events_config: {prefill: true, aggregated: false}")], "kv_events: true\n"),
+        ([("connector: null", "connector: null\n  kv_events_config: {prefill: {topic: kv-events}}")], "kv_events: true\n"),
         ([("type: sa-bench", "type: sa-bench\n  custom_tokenizer: a.b.C\n  use_chat_template: false")], "tokenizer_class: a.b.C"),
         ([("concurrencies: 4x16", "concurrencies: [16, 4, 8]")], "concurrency: [4, 8, 16]"),
         ([("DYN_LOG: error", "UCX_MEMTYPE_CACHE: n")], 'UCX_MEMTYPE_CACHE: "n"'),
@@ -222,8 +231,21 @@ def test_a_refused_file_stops_no_other() -> None:
     made = import_texts(V1, "name: [", changed(V1, ("type: vllm", "type: sglang")))
     assert [report.outcome for report in made.reports] == [Outcome.IMPORTED, Outcome.REFUSED, Outcome.REFUSED]
     assert list(made.matrices) == ["tiny/matrix.yaml"]
-    assert list(report_text(made.reports))[-1] == "1 imported, 0 imported with notes, 2 refused; 3 jobs: 1 points, 2 refused"
+    assert list(report_text(made.reports))[-1] == "1 imported, 0 imported with notes, 2 refused; 3 jobs: 1 point, 2 refused"
     assert '"outcome": "refused"' in report_json(made.reports)
+
+
+def test_what_many_files_have_in_common_is_told_once() -> None:
+    without = changed(V1, ('slurm: {time_limit: "1:00:00"}\n', ""))
+    texts = [changed(without, ("cc4-16", f"cc4-16-{n}")) for n in range(4)]
+    lines = list(report_text(import_texts(*texts, changed(V1, ("cc4-16", "other"), ("precision: fp8", "precision: fp8, stage_dir: /x"))).reports))
+    told = "no slurm.time_limit: the cluster's default would hold, which is not known here; 4:00:00 is written"
+    assert [line for line in lines if told in line] == [f"note of 4 files: {told} (first at a.yaml:1:1)"]
+    assert [line for line in lines if "carried" in line] == [
+        "  note: e.yaml:2:86: 'model.stage_dir' is carried without effect: models are not copied to the nodes first",
+        "  carried: model.stage_dir",
+        "carried of 5 files: model.precision",
+    ]
 
 
 def test_a_job_that_no_matrix_holds_takes_no_other_with_it() -> None:
@@ -242,7 +264,7 @@ def test_jobs_of_a_sweep_that_do_not_fit_are_refused_one_by_one() -> None:
         ),
     )
     report, text = import_one(swept + "sweep: {tp: [1, 8, 2, 4, 16]}\n")
-    assert (report.jobs, report.kept, report.outcome) == (5, 3, Outcome.NOTED)
+    assert (report.jobs, report.kept, report.outcome) == (5, 3, Outcome.PARTLY)
     assert [one.variant for one in report.refused] == ["tp=8", "tp=16"]
     assert all(f"decode: 1xTP{size}," in text for size in (1, 2, 4))
     (note,) = [str(one) for one in report.notes if "idle" in str(one)]
@@ -353,3 +375,69 @@ def test_a_sweep_without_a_template_is_one_point_with_a_note() -> None:
 def test_a_text_that_looks_like_a_date_stays_a_text() -> None:
     _, text = import_one(changed(V1, ("DYN_LOG: error", 'DAY: "2026-01-01"')))
     assert 'DAY: "2026-01-01"\n' in text
+
+
+EVENTS = ("connector: null", "connector: null\n  kv_events_config: ")
+
+
+@pytest.mark.parametrize("written", ["false", "null", "{}", "{prefill: false, decode: null}"])
+def test_kv_events_that_are_off_leave_nothing(written: str) -> None:
+    report, text = import_one(changed(V1, (EVENTS[0], EVENTS[1] + written)))
+    assert (report.outcome, text) == (Outcome.IMPORTED, import_one(V1)[1])
+
+
+@pytest.mark.parametrize(
+    ("written", "on", "note"),
+    [
+        ("{prefill: true, decode: true}", True, "'backend.kv_events_config.decode' is left out: decode workers publish no KV events"),
+        ("{decode: {publisher: zmq}}", False, "'backend.kv_events_config.decode' is left out"),
+        ("{aggregated: true}", False, "'backend.kv_events_config.aggregated' is left out: the recipe gives agg no nodes"),
+    ],
+)
+def test_kv_events_of_workers_that_publish_none_are_left_out(written: str, on: bool, note: str) -> None:
+    report, text = import_one(changed(V1, (EVENTS[0], EVENTS[1] + written)))
+    assert any(note in str(one) for one in report.notes), report.notes
+    assert ("kv_events: true" in text) is on
+    assert (report.outcome, "kv_events" in text) == (Outcome.NOTED, on)
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("{prefill: {topic: mine}}", "a.yaml:21:32: 'backend.kv_events_config.prefill.topic' is not supported: events are published as by `true`"),
+        ("{prefill: {endpoint: 'tcp://*:5557'}}", "'backend.kv_events_config.prefill.endpoint' is not supported"),
+        ("{prefill: {enable_kv_cache_events: false}}", "'backend.kv_events_config.prefill.enable_kv_cache_events' is not supported"),
+        ("{prefil: true}", "'backend.kv_events_config.prefil' is no key of an srt-slurm recipe; did you mean 'prefill'?"),
+        ("{prefill: 5557}", "'backend.kv_events_config.prefill' is the number 5557; expected true, or a mapping of settings"),
+        ("[prefill]", "'backend.kv_events_config' is a list; expected true, or a mapping of roles"),
+    ],
+)
+def test_other_kv_events_are_refused_at_their_key(written: str, reason: str) -> None:
+    report, text = import_one(changed(V1, (EVENTS[0], EVENTS[1] + written)))
+    assert (report.outcome, text) == (Outcome.REFUSED, "")
+    assert any(reason in one for one in reasons(report)), reasons(report)
+
+
+def test_kv_events_and_a_flag_for_them_are_refused_at_the_flag() -> None:
+    flag = ("max-num-seqs: 32 # enough", "max-num-seqs: 32\n      kv-events-config: {publisher: zmq}")
+    report, _ = import_one(changed(V1, (EVENTS[0], EVENTS[1] + "true"), flag))
+    assert any("a.yaml:32:7: as a matrix: 'kv-events-config' of prefill and `kv_events` both decide" in one for one in reasons(report)), reasons(
+        report
+    )
+
+
+def test_true_switches_nothing_on_for_aggregated_workers() -> None:
+    agg = export_point(plan_one(matrix_of(agg_point("1xTP4"))))
+    for written, on in (("true", False), ("{aggregated: true}", True)):
+        report, text = import_one(changed(agg, ("  connector: null\n", f"  connector: null\n  kv_events_config: {written}\n")))
+        assert ("kv_events: true" in text) is on
+        assert any("`true` is for prefill and decode" in str(one) for one in report.notes) is not on
+
+
+def test_jobs_that_differ_in_kv_events_become_two_matrices() -> None:
+    made = import_texts(V1, changed(V1, (EVENTS[0], EVENTS[1] + "true"), ("4x16", "32")))
+    assert sorted(("kv_events" in data.decode()) for data in made.matrices.values()) == [False, True]
+
+
+def test_engines_get_the_settings_that_srtctl_gives() -> None:
+    assert json.loads(KV_EVENTS.filled("7")) == {**DEFAULTS, "endpoint": "tcp://*:7"}
