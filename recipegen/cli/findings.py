@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recipegen.cli.table import printable
+from recipegen.cli.table import say
 from recipegen.errors import ChecksFailed, InputError, RecipegenError
 
 if TYPE_CHECKING:
@@ -18,13 +18,22 @@ if TYPE_CHECKING:
 _HINT = "`recipegen check --explain RULE` tells more of a rule in [brackets]"
 
 
+MOST_WARNINGS = 10
+"""More warnings are counted: those of a tree would bury what a command has to say."""
+
+
 def show_findings(checked: Iterable[Checked]) -> None:
-    """Print errors and warnings; what the matrix allows, and notes, are for `check` alone."""
+    """Print errors, and the first warnings; the others, what the matrix allows, and notes are for `check` alone."""
     from recipegen.checks.finding import Severity
 
-    for finding in (f for one in checked for f in one.findings):
-        if finding.severity is not Severity.NOTE and not finding.allowed:
-            click.echo(printable(str(finding)), err=True)
+    found = [finding for one in checked for finding in one.findings if not finding.allowed]
+    warnings = [finding for finding in found if finding.severity is Severity.WARNING]
+    shown = {id(finding) for finding in warnings[:MOST_WARNINGS]}
+    for finding in found:
+        if finding.severity is Severity.ERROR or id(finding) in shown:
+            say(str(finding), err=True)
+    if more := len(warnings) - len(shown):
+        click.echo(f"{more} more warnings; `recipegen check` shows all", err=True)
 
 
 def refuse_errors(checked: Sequence[Checked], what: str) -> None:

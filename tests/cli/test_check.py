@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from recipegen.cli import main
-from tests.support import LEAF, ROOT, matrix_of
+from tests.support import LEAF, MINIMAL, ROOT, agg_point, matrix_of
 
 POINT = '{prefill: 1xTP8, decode: 1xTP8, concurrency: [4], time_limit: "1:00:00"}'
 GOOD = matrix_of(POINT)
@@ -196,3 +196,13 @@ def test_a_link_that_leads_nowhere_is_not_passed_over(tmp_path: Path, target: st
     done = run("check", tmp_path)
     assert done.exit_code == 2
     assert "[argument]" in done.stdout
+
+
+def test_other_commands_show_the_first_warnings_and_count_the_rest(tmp_path: Path) -> None:
+    for name in map(str, range(12)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "matrix.yaml").write_text(matrix_of(agg_point("1xTP8"), head=MINIMAL.replace("qwen3.8-2.4t-nvfp4", "{repo: Org/New}")))
+    done = CliRunner().invoke(main, ["render", str(tmp_path), "--out", str(tmp_path / "out")])
+    told = [line for line in done.stderr.splitlines() if "warning" in line]
+    assert (len(told), told[-1]) == (11, "2 more warnings; `recipegen check` shows all")
+    assert CliRunner().invoke(main, ["check", str(tmp_path)]).stdout.count("model-unpinned") == 12
