@@ -19,13 +19,14 @@ FORMATS = ("srt-slurm", "srt-slurm-v1", "srt-slurm-v2", "inferencex", "commands"
 @click.option("--point", help="Only this point.")
 @click.option("--format", "form", default="srt-slurm", type=click.Choice(FORMATS), help="srt-slurm is v1, as public recipes are; default: srt-slurm.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write below this folder instead of beside the matrix.")
+@click.option("--skip", is_flag=True, help="Leave out points that the form cannot say, and tell how many.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and say what is stale, missing or orphaned.")
-def command(path: Path, point: str | None, form: str, out: Path | None, check: bool) -> None:
+def command(path: Path, point: str | None, form: str, out: Path | None, skip: bool, check: bool) -> None:
     """Write a file for each point of PATH (a matrix file, a leaf folder, or a tree of them) in a folder beside the matrix."""
     checked = check_path(path, point)
     refuse_errors([one for _, one in checked], "nothing was exported")
     leaves = [(target_of(matrix, path, out), one.plans) for matrix, one in checked]
-    folders = export_folders(leaves, form, only_point=point is not None)
+    folders = export_folders(leaves, form, only_point=point is not None, skip=skip)
     for folder in folders:
         folder.show() if check else folder.write()
     if check and any(folder.differences for folder in folders):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,33 +61,35 @@ Leaves = Sequence[tuple[Path, Sequence["LaunchPlan"]]]
 """Leaf folders, each with the plans of its points."""
 
 
-def export_folders(leaves: Leaves, form: str, *, only_point: bool) -> list[ExportFolder]:
-    """Return the exports of these leaf folders in one form; InputError with all that the form cannot say.
+def export_folders(leaves: Leaves, form: str, *, only_point: bool, skip: bool = False) -> list[ExportFolder]:
+    """Return the exports of these leaf folders in one form.
 
-    With `only_point`, files of other points are none of our business.
+    InputError with all that the form cannot say; with `skip`, points that it cannot say are left out, and counted. With `only_point`,
+    files of other points are none of our business.
     """
-    return _compared(((leaf, plans, form) for leaf, plans in leaves), only_point=only_point)
+    return _compared([(leaf, plans, form) for leaf, plans in leaves], only_point=only_point, skip=skip)
 
 
 def committed_exports(leaves: Leaves, *, only_point: bool) -> list[ExportFolder]:
-    """Return the exports, in any form, of which the leaf folders hold files of ours; InputError with all that such a form cannot say."""
-    return _compared(((leaf, plans, form) for leaf, plans in leaves for form in _forms_in(leaf)), only_point=only_point)
+    """Return the exports, in any form, of which the leaf folders hold files of ours; points that such a form cannot say are left out."""
+    return _compared([(leaf, plans, form) for leaf, plans in leaves for form in _forms_in(leaf)], only_point=only_point, skip=True)
 
 
-def _compared(wanted: Iterable[tuple[Path, Sequence[LaunchPlan], str]], *, only_point: bool) -> list[ExportFolder]:
+def _compared(wanted: Sequence[tuple[Path, Sequence[LaunchPlan], str]], *, only_point: bool, skip: bool) -> list[ExportFolder]:
     from recipegen.srtslurm.export import export_files
 
     found: list[ExportFolder] = []
     problems: list[Problem] = []
     for leaf, plans, form in wanted:
-        try:
-            files = export_files(plans, form)
-        except InputError as error:
-            problems += error.problems
-        else:
-            found.append(ExportFolder(leaf, files, _differences(leaf, files, form, only_point=only_point)))
-    if problems:
-        raise InputError(problems)
+        exports = export_files(plans, form)
+        found.append(ExportFolder(leaf, exports.files, _differences(leaf, exports.files, form, only_point=only_point)))
+        problems += [problem for unsaid in exports.unsaid.values() for problem in unsaid]
+        if exports.unsaid and skip:
+            first = next(iter(exports.unsaid.values()))[0]
+            count = f"{len(exports.unsaid)} of {len(plans)} points" if len(plans) > 1 else "its point"
+            say(f"{leaf}: {count} left out, as {form} cannot say: {first.message}", err=True)
+    if problems and not skip:
+        raise InputError(list(dict.fromkeys(problems)), hint="--skip leaves such points out")
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from recipegen.errors import InputError, Problem
@@ -27,6 +27,14 @@ class Form:
     write: Callable[[LaunchPlan], str]
 
 
+@dataclass(frozen=True)
+class Exports:
+    """Files by their path below the leaf folder, and by point what a form cannot say of it."""
+
+    files: Mapping[str, bytes]
+    unsaid: Mapping[str, tuple[Problem, ...]]
+
+
 def export_point(plan: LaunchPlan, form: str = "srt-slurm") -> str:
     """Return a point as the text of one file; the same plan gives the same text everywhere.
 
@@ -35,18 +43,15 @@ def export_point(plan: LaunchPlan, form: str = "srt-slurm") -> str:
     return FORMS[form].write(plan)
 
 
-def export_files(plans: Iterable[LaunchPlan], form: str = "srt-slurm") -> dict[str, bytes]:
-    """Return the files of these points by their path below the leaf folder; InputError with what each of them cannot say."""
-    chosen, files = FORMS[form], {}
-    problems: list[Problem] = []
+def export_files(plans: Iterable[LaunchPlan], form: str = "srt-slurm") -> Exports:
+    """Return the files of these points, and what the form cannot say of the others."""
+    chosen, files, unsaid = FORMS[form], {}, {}
     for plan in plans:
         try:
             files[f"{chosen.folder}/{plan.recipe.point}{chosen.ending}"] = chosen.write(plan).encode()
         except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(list(dict.fromkeys(problems)))
-    return files
+            unsaid[plan.recipe.point] = error.problems
+    return Exports(files, unsaid)
 
 
 def is_export(data: bytes) -> bool:

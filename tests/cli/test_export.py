@@ -136,6 +136,20 @@ def test_all_that_a_form_cannot_say_of_a_tree_is_said_at_once(leaf: Path) -> Non
     assert names(leaf.parent) == ["leaf/matrix.yaml", "other/matrix.yaml"]
 
 
+def test_points_that_a_form_cannot_say_are_left_out_where_that_is_wanted(leaf: Path) -> None:
+    """A leaf with such exports stays fresh without them."""
+    disaggregated = '{prefill: 1xTP8, decode: 1xTP8, concurrency: [4], time_limit: "1:00:00"}'
+    (leaf / "matrix.yaml").write_text(matrix_of(agg_point("1xTP8"), disaggregated))
+    refused = run(leaf, "--format", "inferencex")
+    assert (refused.exit_code, names(leaf)) == (2, ["matrix.yaml"])
+    assert "--skip leaves such points out" in refused.stderr
+    done = run(leaf, "--format", "inferencex", "--skip")
+    assert (done.exit_code, names(leaf)) == (0, ["inferencex/1xtp8-1xtp8-cc4.yaml", "matrix.yaml"])
+    assert "1 of 2 points left out, as inferencex cannot say: point 1xtp8-agg-cc64 is aggregated" in done.stderr
+    assert CliRunner().invoke(main, ["render", str(leaf)]).exit_code == 0
+    assert CliRunner().invoke(main, ["render", str(leaf), "--check"]).exit_code == 0
+
+
 def test_a_folder_that_is_something_else_is_refused(leaf: Path, tmp_path: Path) -> None:
     (leaf / "srt-slurm").write_text("a file")
     assert run(leaf).exit_code == 2
