@@ -23,7 +23,7 @@ class LayoutError(ValueError):
 def lay_out(role: RoleRecipe, hardware: HardwareSpec, engine: Engine, *, first_node: int) -> WorkerLayout:
     """Place a role's workers from `first_node` on, with the ports that the engine needs. Raises LayoutError."""
     layout = stand(role.role, role.workers, role.topology, hardware.gpus_per_node, first_node=first_node)
-    needs = engine.port_needs(role.topology, local_dp=layout.local_dp, one_node=layout.mode is LaunchMode.ONE_NODE)
+    needs = engine.port_needs(role, local_dp=layout.local_dp, one_node=layout.mode is LaunchMode.ONE_NODE)
     return replace(layout, ports=_blocks(needs), slot_ports=sum(needs.values()))
 
 

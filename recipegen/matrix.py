@@ -11,7 +11,7 @@ from recipegen.benchmarks import make_benchmark
 from recipegen.catalogue import hardware_keys, load_hardware, load_model, model_keys
 from recipegen.errors import NOWHERE, InputError, Problem, near_match
 from recipegen.job_variables import why_reserved
-from recipegen.matrix_parts import canonical_flag, control_character, job_settings, pinned_model, split_hardware, workload_of
+from recipegen.matrix_parts import canonical_flag, control_character, event_roles, job_settings, pinned_model, split_hardware, workload_of
 from recipegen.model import Allowance, Benchmark, Dynamo, HardwareSpec, Matrix, ModelSpec, Point, Role, RoleShape, Runtime, Variant
 from recipegen.settings import KeyPlace, RoleSettings, Setting, Value
 from recipegen.topology import NotationError, mixed_ep, parse_shape, point_name
@@ -59,6 +59,7 @@ class _Builder:
         allow = self._allow(points)
         self._check_path(("setup_script",), raw.setup_script)
         job = job_settings(raw, self.document, self.problems)
+        kv_events = event_roles(raw.kv_events, self.document, self.problems)
         if self.problems or model is None or hardware is None:
             raise InputError(self.problems)
         return Matrix(
@@ -75,6 +76,7 @@ class _Builder:
             variants=tuple(variants),
             allow=allow,
             job=job,
+            kv_events=kv_events,
             model_source=self.document.source("model"),
         )
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from recipegen.document import Document
 from recipegen.errors import Problem
 from recipegen.job_variables import why_reserved
-from recipegen.model import NGINX_IMAGE, TEMPLATE_TOKENS, EnvVar, Flag, HardwareSpec, JobSettings, ModelSpec, Workload
+from recipegen.model import NGINX_IMAGE, TEMPLATE_TOKENS, EnvVar, Flag, HardwareSpec, JobSettings, ModelSpec, Role, Workload
 
 if TYPE_CHECKING:
     from recipegen.job_schema import ModelPinSchema
-    from recipegen.matrix_schema import MatrixSchema, WorkloadSchema
+    from recipegen.matrix_schema import MatrixSchema, RoleSwitchSchema, WorkloadSchema
 
 _SERVICES = "the job gives it, as all processes need the same"
 FRONTEND_OWNED = {
@@ -60,6 +60,19 @@ def workload_of(raw: WorkloadSchema, model: ModelSpec, document: Document) -> Wo
         source=document.source("workload", "max_model_len"),
         stated=raw.max_model_len is not None,
     )
+
+
+def event_roles(raw: bool | RoleSwitchSchema, document: Document, problems: list[Problem]) -> frozenset[Role]:  # noqa: FBT001 - as it is written
+    """Return the roles whose workers publish KV events: prefill and agg, or those that the matrix names. Decode is a problem.
+
+    Source: Dynamo 1.0 to 1.2 `dynamo/vllm/args.py` create_kv_events_config, which takes the setting from decode workers.
+    """
+    if isinstance(raw, bool):
+        return frozenset({Role.PREFILL, Role.AGG}) if raw else frozenset()
+    if raw.decode:
+        message = "decode workers publish no KV events: Dynamo takes the setting from them, and prefixes are looked for at prefill workers"
+        problems.append(Problem(document.source("kv_events", "decode"), message, "leave `decode` out", "kv-events"))
+    return frozenset(role for role in Role if role is not Role.DECODE and getattr(raw, role.value))
 
 
 def job_settings(raw: MatrixSchema, document: Document, problems: list[Problem]) -> JobSettings:

@@ -143,6 +143,7 @@ class MatrixSchema(Strict):
     workload: WorkloadSchema
     runtime: RuntimeSchema
     expert_parallel: bool | RoleSwitchSchema = False
+    kv_events: bool | RoleSwitchSchema = False
     common: SettingsSchema = Field(default_factory=SettingsSchema)
     prefill: SettingsSchema = Field(default_factory=SettingsSchema)
     decode: SettingsSchema = Field(default_factory=SettingsSchema)

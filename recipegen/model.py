@@ -275,7 +275,10 @@ class Allowance:
 
 @dataclass(frozen=True, kw_only=True)
 class Matrix:
-    """The source file of one leaf folder, parsed: what holds for all points, and the points."""
+    """The source file of one leaf folder, parsed: what holds for all points, and the points.
+
+    `kv_events` are the roles whose workers publish what their caches hold.
+    """
 
     file: str
     name: str
@@ -290,6 +293,7 @@ class Matrix:
     variants: tuple[Variant, ...] = ()
     allow: tuple[Allowance, ...] = ()
     job: JobSettings = JobSettings()
+    kv_events: frozenset[Role] = frozenset()
     model_source: Source = NOWHERE
 
 
@@ -313,12 +317,21 @@ class Flag:
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A value that is known only in the job: an address, a port, a rank; a shell variable of that name."""
+    """A value that is known only in the job: an address, a port, a rank; a shell variable of that name.
+
+    `before` and `after` is the text around it, in the same word.
+    """
 
     name: str
+    before: str = ""
+    after: str = ""
+
+    def filled(self, value: str) -> str:
+        """The word, once the value is known."""
+        return f"{self.before}{value}{self.after}"
 
     def __str__(self) -> str:
-        return f"${{{self.name}}}"
+        return self.filled(f"${{{self.name}}}")
 
 
 Word = str | Placeholder
@@ -340,8 +353,8 @@ class EnvVar:
 class RoleRecipe:
     """One role with every flag and variable that the recipe decides; what placement adds comes with the plan.
 
-    `unset_env` names variables that the author took back with null: the launcher does not set them either. `source` is where
-    the role's shape was written.
+    `unset_env` names variables that the author took back with null: the launcher does not set them either. With `kv_events`, workers
+    publish what their caches hold. `source` is where the role's shape was written.
     """
 
     role: Role
@@ -350,6 +363,7 @@ class RoleRecipe:
     flags: tuple[Flag, ...]
     env: tuple[EnvVar, ...]
     unset_env: tuple[str, ...] = ()
+    kv_events: bool = False
     source: Source = NOWHERE
 
     @cached_property

@@ -128,9 +128,13 @@ def is_headless(layout: WorkerLayout, rank: int) -> bool:
 def _argv(command: Command, rank: int, known: Mapping[str, str]) -> tuple[Word, ...]:
     """The command with ranks filled in. Arguments for hub ids stand: which form the model has, only the site knows."""
     words = [word for arg in command.args if arg.when is not When.FOLLOWER or rank > 0 for word in arg.words]
-    return (*command.program, *[known.get(word.name, word) if isinstance(word, Placeholder) else word for word in words])
+    return (*command.program, *[_filled(word, known) for word in words])
 
 
 def _resolved(variable: EnvVar, known: Mapping[str, str]) -> EnvVar:
-    value = variable.value
-    return replace(variable, value=known[value.name]) if isinstance(value, Placeholder) and value.name in known else variable
+    value = _filled(variable.value, known)
+    return variable if value is variable.value else replace(variable, value=value)
+
+
+def _filled(word: Word, known: Mapping[str, str]) -> Word:
+    return word.filled(known[word.name]) if isinstance(word, Placeholder) and word.name in known else word

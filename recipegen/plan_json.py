@@ -92,7 +92,7 @@ def recipe_digest(plan: LaunchPlan) -> str:
 
 
 def _job(plan: LaunchPlan) -> dict[str, Any]:
-    """What the matrix asks of the job around the engines, as far as it asks for anything that this point gets."""
+    """What the matrix asks of the job beside flags and variables, as far as it asks for anything that this point gets."""
     recipe, job = plan.recipe, plan.recipe.job
     asked = {
         "setup_script": job.setup_path,
@@ -102,6 +102,7 @@ def _job(plan: LaunchPlan) -> dict[str, Any]:
         "frontend": _frontend(plan),
         "request_plane": recipe.runtime.dynamo.request_plane if recipe.runtime.dynamo.request_plane != "tcp" else "",
         "colocate": recipe.colocate,
+        "kv_events": [role.role.value for role in recipe.roles if role.kv_events],
     }
     return {name: value for name, value in asked.items() if value}
 

@@ -46,6 +46,8 @@ def make_recipe(matrix: Matrix, point: Point, engine: Engine) -> Recipe:
 def _make_role(matrix: Matrix, point: Point, shape: RoleShape, engine: Engine, problems: list[Problem]) -> RoleRecipe:
     settings = merge_settings(matrix.common, matrix.roles[shape.role], point.overrides[shape.role])
     problems += _refused(settings.args + settings.derive, point, engine)
+    events = shape.role in matrix.kv_events
+    problems += _published_twice(settings.args, shape) if events else []
     flags = {s.name: Flag(name=s.name, value=s.value, source=s.source) for s in settings.args if s.value is not None}
     if matrix.workload.stated:
         flags["max-model-len"] = Flag(name="max-model-len", value=matrix.workload.max_model_len, source=matrix.workload.source)
@@ -61,6 +63,7 @@ def _make_role(matrix: Matrix, point: Point, shape: RoleShape, engine: Engine, p
         flags=_sorted(flags),
         env=tuple(_variables(settings.env)),
         unset_env=tuple(s.name for s in settings.env if s.value is None),
+        kv_events=events,
         source=shape.source,
     )
 
@@ -86,6 +89,13 @@ def _refused(settings: tuple[Setting, ...], point: Point, engine: Engine) -> lis
             message = f"'{setting.name}' and `mtp: {point.mtp}` of point {point.name} both decide on speculation"
             problems.append(Problem(setting.source, message, rule="speculation-twice"))
     return problems
+
+
+def _published_twice(args: tuple[Setting, ...], shape: RoleShape) -> list[Problem]:
+    """Flags that decide on KV events, beside the matrix's key, which gives them a port of the job."""
+    found = [s for s in args if s.name.partition(".")[0] == "kv-events-config" and s.value is not None]
+    message = "'{}' of {} and `kv_events` both decide on KV events: vLLM would be given both, and take the last"
+    return [Problem(s.name_place, message.format(s.name, shape.role.value), "leave one of the two", "kv-events") for s in found]
 
 
 def _derive(matrix: Matrix, point: Point, shape: RoleShape, derive: tuple[Setting, ...], flags: dict[str, Flag]) -> list[Problem]:

@@ -8,5 +8,8 @@ from recipegen.model import Placeholder, Word
 
 
 def quote_word(word: Word) -> str:
-    """Return a word for bash: a placeholder as the variable in double quotes, anything else so that bash changes nothing."""
-    return f'"${word.name}"' if isinstance(word, Placeholder) else shlex.quote(word)
+    """Return a word for bash: a placeholder as the variable in double quotes, any other text so that bash changes nothing."""
+    if not isinstance(word, Placeholder):
+        return shlex.quote(word)
+    before, after = (shlex.quote(text) if text else "" for text in (word.before, word.after))
+    return f'{before}"${word.name}"{after}'

@@ -110,6 +110,17 @@ MATRIX = (
         """,
     ),
     input_rule(
+        "kv-events",
+        """KV events are asked for where there are none, or twice.
+
+        Decode workers publish none. Where `kv_events` and a flag both decide, vLLM takes the last: a port that no job keeps free, and
+        the router would see nothing of a worker whose port another one has.
+
+        Mend: as the message says.
+        Source: Dynamo 1.0 to 1.2 `dynamo/vllm/args.py` create_kv_events_config.
+        """,
+    ),
+    input_rule(
         "formula",
         """A derived flag cannot be computed.
 

@@ -11,6 +11,7 @@ from recipegen.checks import (
     deadline_rules,
     flag_rules,
     handshake_rules,
+    kv_events_rules,
     model_rules,
     topology_rules,
 )
@@ -25,6 +26,7 @@ ROLE_RULES: tuple[Rule[RoleView], ...] = (
     *topology_rules.ROLE_RULES,
     *handshake_rules.ROLE_RULES,
     *capacity_rules.ROLE_RULES,
+    *kv_events_rules.ROLE_RULES,
 )
 POINT_RULES: tuple[Rule[PointView], ...] = (
     *topology_rules.POINT_RULES,
@@ -33,6 +35,7 @@ POINT_RULES: tuple[Rule[PointView], ...] = (
     *deadline_rules.POINT_RULES,
     *cluster_rules.POINT_RULES,
     *model_rules.POINT_RULES,
+    *kv_events_rules.POINT_RULES,
 )
 CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (
     *benchmark_rules.CLUSTER_RULES,

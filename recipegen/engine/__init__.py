@@ -30,7 +30,7 @@ class Engine(Protocol):
     def speculation_flags(self, mtp: int) -> tuple[Flag, ...]:
         """Flags that switch on multi-token prediction with `mtp` tokens; none for 0."""
 
-    def port_needs(self, topology: Topology, *, local_dp: int, one_node: bool) -> Mapping[str, int]:
+    def port_needs(self, role: RoleRecipe, *, local_dp: int, one_node: bool) -> Mapping[str, int]:
         """Ports that one process binds: placeholder name and how many from that base on."""
 
     def command(self, recipe: Recipe, role: RoleRecipe, layout: WorkerLayout) -> Command:

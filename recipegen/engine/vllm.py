@@ -62,6 +62,9 @@ _ALIASES = {
 _OWNED_IN_ANY_FORM = _OWNED | {f"no-{name}": why for name, why in _OWNED.items()} | {alias: _OWNED[name] for alias, name in _ALIASES.items()}
 _PORTS_OF_A_RENDEZVOUS = 32
 """Ports that vLLM may take from VLLM_PORT on: torch's store and the sockets between front end and engine cores (our margin)."""
+KV_EVENTS = Placeholder("KV_EVENT_PORT", '{"publisher":"zmq","topic":"kv-events","enable_kv_cache_events":true,"endpoint":"tcp://*:', '"}')
+"""How a worker publishes what its cache holds, as srtctl has it too: Dynamo 1.2 `dynamo/vllm/main.py` setup_kv_event_publisher reads it
+on the same node, every topic. vLLM binds an endpoint with a `*` only (`distributed/kv_events.py` ZmqEventPublisher)."""
 
 
 class VllmEngine:
@@ -95,9 +98,14 @@ class VllmEngine:
             Flag(name="speculative-config.num_speculative_tokens", value=mtp),
         )
 
-    def port_needs(self, topology: Topology, *, local_dp: int, one_node: bool) -> Mapping[str, int]:
-        """NIXL's side channel is base + global DP rank; older builds used a port per TP rank too, so DP x TP are kept free."""
-        needs = {"SYSTEM_PORT": 1, "KV_EVENT_PORT": local_dp, "FORWARD_PASS_PORT": topology.dp, "NIXL_PORT": topology.dp * topology.tp}
+    def port_needs(self, role: RoleRecipe, *, local_dp: int, one_node: bool) -> Mapping[str, int]:
+        """NIXL's side channel is base + global DP rank; older builds used a port per TP rank too, so DP x TP are kept free.
+
+        KV events are published at base + global DP rank (vLLM 0.28 `distributed/kv_events.py` offset_endpoint_port).
+        """
+        topology = role.topology
+        events = topology.dp if role.kv_events else local_dp
+        needs = {"SYSTEM_PORT": 1, "KV_EVENT_PORT": events, "FORWARD_PASS_PORT": topology.dp, "NIXL_PORT": topology.dp * topology.tp}
         if one_node:
             return needs | {"VLLM_PORT_BASE": _PORTS_OF_A_RENDEZVOUS}
         return needs | {"DP_RPC_PORT": 1, "MASTER_PORT": 1}
@@ -106,7 +114,7 @@ class VllmEngine:
         engine = [Arg(words=f.words, note=f.derivation) for f in role.flags]
         return Command(
             program=("python3", "-m", "dynamo.vllm"),
-            args=(*_model_args(recipe, role), *_placement_args(layout), *engine),
+            args=(*_model_args(recipe, role), *_placement_args(layout), *engine, *_events_args(role)),
             env=(*role.env, *_launcher_env(recipe, role, layout)),
         )
 
@@ -141,6 +149,11 @@ def _placement_args(layout: WorkerLayout) -> Iterator[Arg]:
     yield from (Arg(words=w, group="placement") for w in words)
     if layout.mode is LaunchMode.SPANNING:
         yield Arg(words=("--headless",), group="placement", when=When.FOLLOWER)
+
+
+def _events_args(role: RoleRecipe) -> Iterator[Arg]:
+    if role.kv_events:
+        yield Arg(words=("--kv-events-config", KV_EVENTS), note="vLLM adds the data-parallel rank to the port", group="events")
 
 
 def _launcher_env(recipe: Recipe, role: RoleRecipe, layout: WorkerLayout) -> tuple[EnvVar, ...]:

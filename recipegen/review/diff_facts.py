@@ -119,6 +119,7 @@ def _add_role(found: Mapping[Section, _Table], plan: RolePlan) -> None:
     gpus = layout.workers * layout.nodes_per_worker * layout.gpus_per_process
     shape: dict[str, Scalar] = {"workers": recipe.workers, "topology": str(recipe.topology), "nodes": layout.nodes, "GPUs": gpus}
     found[Section.ROLE].update(_told(shape, role))
+    found[Section.INPUT].update(_told({"kv_events": True} if recipe.kv_events else {}, role))
     found[Section.PLACEMENT].update(_told(_placement(plan), role))
     found[Section.PORT].update(_ports(layout.ports, role))
     found[Section.LAUNCHER_FLAG].update(_launch(plan, role))

@@ -20,6 +20,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "workload": "Request lengths in tokens.",
         "runtime": "The pinned software.",
         "expert_parallel": "Experts spread over TP x DP: for all roles, or by role; a topology may say +EP itself.",
+        "kv_events": "Whether workers publish what their caches hold, for `router-mode: kv`: prefill and agg, or by role; decode publishes nothing.",
         "common": "Settings of all roles.",
         "prefill": "Settings of prefill workers.",
         "decode": "Settings of decode workers.",

@@ -14,10 +14,10 @@ from recipegen.srtslurm.export_benchmark import benchmark_fields
 from recipegen.srtslurm.export_limits import limits
 from recipegen.srtslurm.export_text import Path, SrtDocument
 from recipegen.srtslurm.v1 import INTERVAL_S
+from recipegen.srtslurm.v1_events import MODES
 from recipegen.srtslurm.v1_flags import SERVED
 from recipegen.srtslurm.v1_frontend import AFFINITY, HEADER, IMAGE, MORE, SEVERAL
 from recipegen.srtslurm.v1_nodes import ACROSS, ALLOW
-from recipegen.srtslurm.v1_roles import MODES
 from recipegen.srtslurm.v1_runtime import DYNAMO_GIT, HUB
 
 UNKNOWN_PRECISION = "unknown"
@@ -169,7 +169,8 @@ def _frontend(job: JobSettings) -> dict[str, Any]:
 def _backend(plan: LaunchPlan) -> dict[str, Any]:
     environment = {f"{MODES[role.layout.role]}_environment": {var.name: str(var.value) for var in role.recipe.env} for role in plan.roles}
     configs = {MODES[role.layout.role]: _flags(plan.recipe, role) for role in plan.roles}
-    return {"type": "vllm", "connector": None, **_colocation(plan), **_given(**environment), "vllm_config": configs}
+    events = {MODES[role.layout.role]: True for role in plan.roles if role.recipe.kv_events}
+    return {"type": "vllm", "connector": None, **_colocation(plan), **_given(kv_events_config=events, **environment), "vllm_config": configs}
 
 
 def _flags(recipe: Recipe, role: RolePlan) -> dict[str, Any]:

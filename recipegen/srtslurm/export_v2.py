@@ -10,8 +10,8 @@ from recipegen.launch import LaunchPlan
 from recipegen.model import Dynamo
 from recipegen.srtslurm.export_text import Path, SrtDocument
 from recipegen.srtslurm.export_v1 import common_document, git_source, put_back, role_nodes
+from recipegen.srtslurm.v1_events import MODES
 from recipegen.srtslurm.v1_nodes import ACROSS, ALLOW
-from recipegen.srtslurm.v1_roles import MODES
 
 _NOT_READ = ("backend", "endpoint")
 """Settings of a benchmark that `schema: 2` does not have: its loader refuses them."""
@@ -66,6 +66,7 @@ def _roles(plan: LaunchPlan, backend: Mapping[str, Any]) -> dict[str, Any]:
             "workers": layout.workers,
             "gpus": role.recipe.topology.gpus,
             **({"env": env} if env else {}),
+            **({"kv_events": True} if role.recipe.kv_events else {}),
             "args": backend["vllm_config"][mode],
         }
     return found

@@ -62,7 +62,10 @@ def _shared(recipe: SrtRecipe) -> object:
         *(_values(entries) for entries in (recipe.benchmark, recipe.sbatch, recipe.srun)),
         *(_values(entries) for entries in (recipe.frontend.args, recipe.frontend.env, recipe.frontend.settings)),
         *(recipe.setup_script, recipe.dedicated_node, recipe.ready_s, repr(sorted(recipe.carried.items()))),
-        *((one.role, _values(one.env), _values(flag for flag in one.flags if flag.name not in BATCH | {BLOCK})) for one in recipe.roles),
+        *(
+            (one.role, one.kv_events, _values(one.env), _values(flag for flag in one.flags if flag.name not in BATCH | {BLOCK}))
+            for one in recipe.roles
+        ),
     )
 
 

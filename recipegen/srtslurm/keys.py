@@ -53,7 +53,7 @@ HEALTH = {
     "fatal_log_markers": "recipegen looks for fatal lines by its own rules",
     "extra_fatal_log_patterns": "recipegen looks for fatal lines by its own rules",
 }
-ROLE = {"critical": "every worker is needed", "restart": "workers are not restarted in place", "kv_events": _OTHER_TOOL}
+ROLE = {"critical": "every worker is needed", "restart": "workers are not restarted in place"}
 BENCHMARK = {
     **dict.fromkeys(
         (

@@ -36,7 +36,8 @@ class SrtRole:
     """One role of a job: the nodes that its workers take (beside those of a role before it, where they share one), its workers, the GPUs
     that the recipe gives each (0: not known), and what it gives the engine.
 
-    `flags` are without those that follow from the topology, the model or the workload.
+    `flags` are without those that follow from the topology, the model or the workload. With `kv_events`, workers publish what their
+    caches hold.
     """
 
     role: Role
@@ -45,6 +46,7 @@ class SrtRole:
     topology: Topology
     flags: tuple[Entry, ...]
     env: tuple[Entry, ...]
+    kv_events: bool = False
     gpus: int = field(default=0, compare=False)
     source: Source = field(default=NOWHERE, compare=False)
 

@@ -32,6 +32,7 @@ def matrix_text(group: Group) -> MatrixText:
         *_head_keys(group.name, first),
         *_frontend_keys(group.recipes),
         *_experts_key(experts),
+        *_events_key(first),
         *_settings_keys(args, env, derived=derived is not None),
         Key(name="benchmark", value=tuple(_key(entry) for entry in first.benchmark)),
         Key(name="points", value=tuple(_points(group, args, env, derived, experts))),
@@ -134,6 +135,12 @@ def _experts_key(experts: dict[Role, bool]) -> Iterator[Key]:
     on = {role.value: True for role, switch in experts.items() if switch}
     if on:
         yield Key(name="expert_parallel", value=Flow(True if len(on) == len(experts) and experts.keys() != {Role.PREFILL} else on))
+
+
+def _events_key(recipe: SrtRecipe) -> Iterator[Key]:
+    """Workers of one role can publish: prefill, or those that do both. It is the same in all jobs."""
+    if on := any(role.kv_events for role in recipe.roles):
+        yield Key(name="kv_events", value=Flow(on), source=recipe.place("kv_events"))
 
 
 def _settings_keys(args: Layers, env: Layers, *, derived: bool) -> Iterator[Key]:

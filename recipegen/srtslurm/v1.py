@@ -35,6 +35,7 @@ PLACES = {
     "dynamo": "dynamo",
     "setup_script": "setup_script",
     "dedicated_node": "infra",
+    "kv_events": "backend.kv_events_config",
     "ready_s": "health_check",
     "concurrency": "benchmark.concurrencies",
     "time_limit_s": "slurm.time_limit",

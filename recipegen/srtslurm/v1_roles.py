@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recipegen.errors import InputError, Problem, Source
 from recipegen.model import Role
@@ -11,15 +11,14 @@ from recipegen.srtslurm import keys
 from recipegen.srtslurm.reading import UNSUPPORTED, WRONG_TYPE, Findings, Section
 from recipegen.srtslurm.recipe import Entry, SrtRole
 from recipegen.srtslurm.tree import Tree
+from recipegen.srtslurm.v1_events import MODES, read_events
 from recipegen.srtslurm.v1_flags import RoleFlags, merge_env, read_env, read_flags, shared_mtp, without_mtp
 from recipegen.srtslurm.v1_nodes import ACROSS, ALLOW, Share, Switches, settle
 
-MODES = {Role.PREFILL: "prefill", Role.DECODE: "decode", Role.AGG: "aggregated"}
 GPUS_PER_NODE = 4
 """srtctl's default."""
 _SIMPLE = {
     "dp_launch_mode": ("per_node", "a process for each GPU is another layout; workers run one process a node"),
-    "kv_events_config": (False, "the ports of KV events are not given to engines by recipes"),
     "mooncake_kv_store": (None, "no Mooncake master is started"),
     "failover": (None, "there are no shadow engines"),
 }
@@ -51,12 +50,12 @@ def read_roles(findings: Findings, top: Section, shared: tuple[Entry, ...]) -> R
     _refuse_other_layouts(findings, resources, backend)
     by_default = not backend.says("connector")
     connector, config = backend.take("connector"), backend.section("vllm_config")
-    roles, flags = [], []
+    roles, flags, events = [], [], read_events(findings, backend.take("kv_events_config"), chosen)
     for role, share in chosen.items():
         env = merge_env(findings, read_env(findings, backend.take(f"{MODES[role]}_environment")), shared)
         own = read_flags(findings, config.take(MODES[role]), connector, by_default=by_default, where=backend.where)
         flags.append(own)
-        roles.append(_role(resources, role, share, own, env))
+        roles.append(replace(_role(resources, role, share, own, env), kv_events=role in events))
     settled = settle(findings, chosen, tuple(roles), per_node, _switches(backend))
     _take_unused(findings, backend, config, chosen)
     return Roles(

@@ -99,7 +99,7 @@ def _without_events(roles: Tree | None) -> tuple[Tree | None, dict[str, Tree]]:
     for name, role in roles.entries.items():
         entries = dict(role.entries or {})
         one = entries.pop("kv_events", None)
-        if one is not None and not one.is_null and one.scalar is not False:
+        if one is not None and not one.is_null and one.scalar is not False and one.entries != {}:
             events[MODES.get(name, name)] = one
         kept[name] = role if role.entries is None else replace(role, entries=entries)
     first = next(iter(events.values()), None)

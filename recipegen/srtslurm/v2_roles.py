@@ -13,7 +13,7 @@ _ENGINE = (
     *("connector", "dp_launch_mode", "failover", "kv_events_config", "mooncake_kv_store"),
     *("allow_prefill_decode_colocation", "allow_prefill_decode_colocation_across_nodes"),
 )
-_HARMLESS = {"critical": True, "restart": "never", "kv_events": False, "sidecar": False}
+_HARMLESS = {"critical": True, "restart": "never", "sidecar": False}
 _UNSUPPORTED = {"container": "all roles run one image", "sidecar": "there are no sidecars", "extra_args": "vLLM takes none"}
 
 
@@ -67,7 +67,8 @@ def _read(findings: Findings, role: Section, name: str, mode: str, into: RoleKey
     for key, why in _UNSUPPORTED.items():
         if (one := role.take(key)) is not None:
             findings.unsupported(one, why)
-    role.finish({**keys.ROLE, "srun_options": "options of steps are the same for all roles (`srun_options` at the top)"})
+    options = {"srun_options": "options of steps are the same for all roles (`srun_options` at the top)"}
+    role.finish({**keys.ROLE, **options}, known=("kv_events",))
 
 
 def _read_engine_of(findings: Findings, tree: Tree | None, into: RoleKeys) -> None:

@@ -79,6 +79,8 @@ def _misfits(group: Group, recipes: list[Recipe]) -> Iterator[Problem]:
             yield from _differences(said, {one.name: one.value for one in said.env}, {one.name: one.value for one in made.env})
             if (said.role, said.workers, said.topology) != _placed(made):
                 yield Problem(job.source, f"{said.role.value} would be {made.workers} x {made.topology}", rule="srt-misfit")
+            if said.kv_events != made.kv_events:
+                yield Problem(job.source, f"{said.role.value} would publish {'' if made.kv_events else 'no '}KV events", rule="srt-misfit")
 
 
 def _front_end_misfits(job: SrtRecipe, made: JobSettings) -> Iterator[Problem]:

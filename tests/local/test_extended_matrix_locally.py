@@ -32,11 +32,14 @@ def test_a_recipe_for_another_site_is_simulated_here(recipegen: Terminal, tmp_pa
 
 
 def test_workers_of_both_roles_share_a_node(recipegen: Terminal, tmp_path: Path) -> None:
-    """Two prefill workers and one decode worker on one node of eight GPUs, with ports of their own; requests go through both."""
+    """Two prefill workers and one decode worker on one node of eight GPUs, with ports of their own; requests go through both.
+
+    The router looks for cached prefixes, of which the prefill workers tell it.
+    """
     head = MINIMAL.replace("hardware: gb300-nvl72", "hardware: {type: gb300-nvl72, gpus_per_node: 8}")
     point = '{prefill: 2xTP2, decode: 1xTP2, colocate: true, concurrency: [4], time_limit: "0:10:00"}'
-    allow = "allow: [{rule: capacity-weights, reason: mockers have none}]\n"
-    (tmp_path / "matrix.yaml").write_text(matrix_of(point, head=head) + allow)
+    more = "kv_events: true\nfrontend: {args: {router-mode: kv}}\nallow: [{rule: capacity-weights, reason: mockers have none}]\n"
+    (tmp_path / "matrix.yaml").write_text(matrix_of(point, head=head.replace("no-enable-", "enable-")) + more)
     run = recipegen("submit", tmp_path, "--point", "2xtp2-1xtp2-colocated-cc4", "--simulate").stdout.strip()
     recipegen("wait", run, "--for", "ready", "--timeout", "90")
     status = recipegen.status(run)

@@ -10,7 +10,7 @@ import pytest
 from recipegen.errors import InputError, Source
 from recipegen.matrix import parse_matrix
 from recipegen.model import Allowance, Benchmark, Matrix, Role
-from recipegen.plan_json import plan_document
+from recipegen.plan_json import plan_document, recipe_digest
 from tests.support import MINIMAL, agg_point, matrix_of, plan_one
 
 LINE = MINIMAL.count("\n") + 1
@@ -162,6 +162,51 @@ def test_expert_parallelism_by_role() -> None:
     plan = plan_one(matrix_of('{prefill: TP8, decode: TP8, concurrency: [1], time_limit: "1:00:00"}', head=head))
     assert {r.layout.role: r.recipe.topology.ep for r in plan.roles} == {Role.PREFILL: False, Role.DECODE: True}
     assert plan.recipe.point == "1xtp8-1xtep8-cc1"
+
+
+PAIR = '{prefill: 1xTP4, decode: 1xTP4, concurrency: [1], time_limit: "1:00:00"}'
+
+
+@pytest.mark.parametrize(
+    ("point", "switch", "expected"),
+    [
+        (PAIR, "true", {"prefill"}),
+        (PAIR, "{prefill: true}", {"prefill"}),
+        (PAIR, "{agg: true, decode: false}", set()),
+        (PAIR, "false", set()),
+        (agg_point("TP4"), "true", {"agg"}),
+        (agg_point("TP4"), "{prefill: true}", set()),
+    ],
+)
+def test_kv_events_are_published_by_prefill_and_aggregated_workers(point: str, switch: str, expected: set[str]) -> None:
+    plan = plan_one(matrix_of(point) + f"kv_events: {switch}\n")
+    assert {role.layout.role.value for role in plan.roles if role.recipe.kv_events} == expected
+    assert plan_document(plan).get("kv_events", []) == sorted(expected)
+    assert (recipe_digest(plan) != recipe_digest(plan_one(matrix_of(point)))) is bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "message", "line"),
+    [
+        ("kv_events: {decode: true}\n", "decode workers publish no KV events", 1),
+        (
+            "kv_events: true\nprefill: {args: {kv-events-config.publisher: zmq}}\n",
+            "'kv-events-config.publisher' of prefill and `kv_events` both decide",
+            2,
+        ),
+        ("kv_events: true\nprefill: {args: {kv_events_config: {publisher: zmq}}}\n", "both decide on KV events", 2),
+    ],
+)
+def test_kv_events_are_decided_once_and_not_for_decode(more: str, message: str, line: int) -> None:
+    with pytest.raises(InputError) as refused:
+        plan_one(matrix_of(PAIR) + more)
+    (problem,) = refused.value.problems
+    assert (message in problem.message, problem.rule, problem.source.line) == (True, "kv-events", matrix_of(PAIR).count("\n") + line)
+
+
+@pytest.mark.parametrize("more", ["prefill: {args: {kv-events-config: null}}", "decode: {args: {kv-events-config.publisher: zmq}}"])
+def test_a_flag_for_kv_events_may_stand_where_the_key_decides_nothing(more: str) -> None:
+    assert plan_one(matrix_of(PAIR) + f"kv_events: true\n{more}\n").roles[0].recipe.kv_events
 
 
 # -- benchmark, variants, allow ----------------------------------------------------------------------------------------

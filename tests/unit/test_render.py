@@ -131,6 +131,14 @@ def test_a_placeholder_becomes_its_variable() -> None:
     assert quote_word(Placeholder("NODE_ADDRESS")) == '"$NODE_ADDRESS"'
 
 
+@pytest.mark.parametrize(("before", "after"), [("", ""), ('{"a":"tcp://*:', '"}'), ("$x '", ""), ("", "}`id`")])
+def test_the_text_around_a_placeholder_reaches_the_program_unchanged(before: str, after: str) -> None:
+    word = Placeholder("PORT", before, after)
+    seen = subprocess.run(["bash", "-c", f"PORT='2 0'; printf '%s' {quote_word(word)}"], capture_output=True, check=True)
+    assert seen.stdout.decode() == word.filled("2 0") == f"{before}2 0{after}"
+    assert str(word) == before + "${PORT}" + after
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(3600, "1:00:00"), (5400, "1:30:00"), (59, "0:00:59"), (86400, "1-00:00:00"), (180_061, "2-02:01:01")])
 def test_durations_as_slurm_reads_them(seconds: int, text: str) -> None:
     assert format_duration(seconds) == text

@@ -27,7 +27,8 @@ SHAPES = ("4xTP1", "3xTP2", "1xTP2DP2", "1xTP1PP6", "1xTP8DP2", "1xDP16")
 UNPINNED = MINIMAL.replace("model: qwen3.8-2.4t-nvfp4", "model: {repo: Org/Name}").replace(", max_model_len: 10240", "")
 OWN_NODE = plan_one(matrix_of(agg_point("3xTP1"), head=UNPINNED) + "infra: {dedicated_node: true}\n")
 TOGETHER = plan_one(matrix_of('{prefill: 3xTP2, decode: 4xTP1, colocate: true, concurrency: [64], time_limit: "1:00:00"}'))
-PLANS = [*published_plans(), *(plan_one(matrix_of(agg_point(shape))) for shape in SHAPES), OWN_NODE, TOGETHER]
+EVENTS = [plan_one(matrix_of(agg_point(shape)) + "kv_events: true\n") for shape in ("1xTP2DP4", "2xTP2")]
+PLANS = [*published_plans(), *(plan_one(matrix_of(agg_point(shape))) for shape in SHAPES), OWN_NODE, TOGETHER, *EVENTS]
 
 
 class Node:
@@ -74,7 +75,7 @@ def resolved(process: Process, words: tuple[Word, ...], *, model: str) -> list[s
         "LEADER_ADDRESS": f"10.0.0.{process.node_index - process.node_rank + 1}",
         "READY_TIMEOUT_S": "1800",
     }
-    return [known[word.name] if isinstance(word, Placeholder) else word for word in words]
+    return [word.filled(known[word.name]) if isinstance(word, Placeholder) else word for word in words]
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.recipe.point)

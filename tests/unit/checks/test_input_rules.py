@@ -154,6 +154,8 @@ MATRIX_CASES = [  # text in MATRIX, what stands there instead, the rule, and whe
     ("kv-cache-dtype: fp8", "kv-cache-dtype: []", "flag-value", "[]"),
     ("kv-cache-dtype: fp8", "kv-cache-dtype: [[1]]", "flag-value", "[[1]]"),
     ("kv-cache-dtype: fp8", "speculative_config.method: eagle", "speculation-twice", "eagle"),
+    ("common:", "kv_events: {decode: true}\ncommon:", "kv-events", "true}"),
+    ("common:\n  args: {", "kv_events: true\ncommon:\n  args: {kv_events_config: {publisher: zmq}, ", "kv-events", "kv_events_config"),
     ("env: {N", "derive: {max-num-seqs: sized / dp}\n  env: {N", "formula", "sized / dp"),
     ("env: {N", "derive: {max-num-seqs: isl / 0}\n  env: {N", "formula", "isl / 0"),
     ("env: {N", "derive: {max-num-seqs: 0 - isl}\n  env: {N", "formula", "0 - isl"),

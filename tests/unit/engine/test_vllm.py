@@ -1,12 +1,15 @@
-"""What the launcher adds to a vLLM worker's environment, by the way in which its transfer is written."""
+"""What the launcher adds to a vLLM worker: environment, by the way in which its transfer is written, and KV events with their ports."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from recipegen.engine.vllm import VllmEngine
-from recipegen.launch import WorkerLayout
+from recipegen.launch import LaunchPlan, WorkerLayout
 from recipegen.model import Placeholder, RoleRecipe
+from tests.support import agg_point, matrix_of, plan_one
 from tests.unit.checks.views_for_tests import POINT, PointView, pair, point_of
 
 COMMON = "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both}"
@@ -49,3 +52,39 @@ def test_the_side_channel_is_given_to_nixl_however_it_is_written(config: str, ni
 def test_a_variable_of_the_recipe_is_left_to_it(written: str) -> None:
     view = point_of(POINT, ("env: {", f"env: {{VLLM_NIXL_SIDE_CHANNEL_HOST: {written}, "))
     assert all("VLLM_NIXL_SIDE_CHANNEL_HOST" not in found and "VLLM_NIXL_SIDE_CHANNEL_PORT" in found for found in environment(view))
+
+
+def ports(plan: LaunchPlan, name: str) -> list[tuple[int, int]]:
+    return [(port.base, port.count) for process in plan.processes for port in process.ports if port.name == name]
+
+
+@pytest.mark.parametrize(
+    ("shape", "without", "with_events"),
+    [("1xTP4", 1, 1), ("2xTP1", 1, 1), ("1xTP2DP2", 2, 2), ("1xTP2DP4", 2, 4), ("1xTP4DP4", 1, 4), ("1xTP8DP2", 1, 2)],
+)
+def test_every_rank_of_a_worker_has_a_port_for_its_events(shape: str, without: int, with_events: int) -> None:
+    """Rank r publishes at the base + r on its own node, whichever ranks are there."""
+    off, on = (plan_one(matrix_of(agg_point(shape)) + more) for more in ("", "kv_events: true\n"))
+    assert {count for _, count in ports(off, "KV_EVENT_PORT")} == {without}
+    assert {count for _, count in ports(on, "KV_EVENT_PORT")} == {with_events}
+    for process in on.processes:
+        taken = [port.base + n for port in process.ports for n in range(port.count)]
+        assert len(set(taken)) == len(taken)
+
+
+def test_events_are_told_to_workers_of_the_role_alone() -> None:
+    plan = plan_one(matrix_of('{prefill: 1xTP2DP4, decode: 1xTP4, concurrency: [1], time_limit: "1:00:00"}') + "kv_events: true\n")
+    told = {process.role.value: process.argv[-2:] for process in plan.processes if "--kv-events-config" in process.argv}
+    assert told == {"prefill": ("--kv-events-config", told["prefill"][1])}
+    assert json.loads(str(told["prefill"][1])) == {
+        "publisher": "zmq", "topic": "kv-events", "enable_kv_cache_events": True, "endpoint": "tcp://*:${KV_EVENT_PORT}",
+    }  # fmt: skip
+    assert {count for _, count in ports(plan, "KV_EVENT_PORT")} == {1, 4}
+
+
+def test_a_simulation_has_the_same_ports_and_no_argument() -> None:
+    """The mocker publishes through Dynamo's runtime."""
+    text = matrix_of(agg_point("1xTP2DP4")) + "kv_events: true\n"
+    real, simulated = plan_one(text), plan_one(text, simulate=True)
+    assert [process.ports for process in simulated.processes] == [process.ports for process in real.processes]
+    assert not any("kv-events" in str(word) for process in simulated.processes for word in process.argv)

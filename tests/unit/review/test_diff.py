@@ -121,6 +121,9 @@ def test_what_some_points_share_is_grouped_and_each_size_stays_with_its_points()
         (("name: qwen38", "name: other"), Section.INPUT, "name"),
         (("VLLM_SSM_CONV_STATE_LAYOUT: DS", "VLLM_SSM_CONV_STATE_LAYOUT: DS\n    DYN_SYSTEM_PORT: null"), Section.LAUNCHER_ENV, "decode DYN_SYSTEM_PORT"),
         (("expert_parallel: true", "expert_parallel: {prefill: true, decode: false, agg: false}"), Section.ROLE, "decode topology"),
+        (("expert_parallel: true", "expert_parallel: true\nkv_events: true"), Section.INPUT, "prefill kv_events"),
+        (("expert_parallel: true", "expert_parallel: true\nkv_events: true"), Section.LAUNCHER_FLAG, "prefill kv-events-config"),
+        (("expert_parallel: true", "expert_parallel: true\nkv_events: true"), Section.PORT, "prefill KV_EVENT_PORT"),
     ],
 )  # fmt: skip
 def test_every_kind_of_setting_is_told(edit: tuple[str, str], section: Section, expected: str) -> None:

@@ -41,7 +41,7 @@ def content(recipe: Recipe) -> dict[str, Any]:
         "runtime": (runtime.image, runtime.vllm, runtime.dynamo),
         "load": (recipe.mtp, recipe.concurrency, recipe.time_limit_s, recipe.colocate),
         "roles": {
-            role.role: (role.workers, role.topology, sorted(f.words for f in role.flags), sorted((e.name, e.value) for e in role.env))
+            role.role: (role.workers, role.topology, role.kv_events, sorted(f.words for f in role.flags), sorted((e.name, e.value) for e in role.env))
             for role in recipe.roles
         },
         "benchmark": benchmark_settings(recipe.benchmark),
@@ -169,6 +169,7 @@ def matrices(draw: st.DrawFn) -> dict[str, Any]:
         "points": [{**shapes, "mtp": draw(st.sampled_from([0, 0, 3])), "concurrency": load, "time_limit": limit} for load in loads],
     }  # fmt: skip
     head |= {("agg" if agg else "decode"): draw(role)}
+    head |= draw(st.sampled_from([{}, {}, {"kv_events": True}, {"kv_events": {"prefill": True}}, {"kv_events": {"agg": True, "decode": False}}]))
     head |= draw(st.sampled_from([{}, {"infra": {"dedicated_node": True}, "deadlines": {"ready": 3601}}, {"deadlines": {"ready": 3600}}]))
     head |= draw(
         st.sampled_from(
@@ -274,6 +275,8 @@ TINY = matrix_of('{prefill: 1xTP4, decode: 1xTP4, concurrency: [4], time_limit: 
         ("setup_script: x/y.sh", "setup_script", "x/y.sh"),
         ("frontend: {args: {a: true}}", "frontend", {"type": "dynamo", "enable_multiple_frontends": False, "args": {"a": True}}),
         ("frontend: {env: {A: b}}", "frontend.env", {"A": "b"}),
+        ("kv_events: true", "backend.kv_events_config", {"prefill": True}),
+        ("kv_events: {agg: true}", "backend.kv_events_config", None),
         ("frontend: {replicas: 9}", "frontend", {"type": "dynamo", "enable_multiple_frontends": True, "num_additional_frontends": 8}),
         ("frontend: {replicas: 9, nginx_image: 'x:1'}", "frontend.nginx_container", "x:1"),
         ("frontend: {replicas: 9, session_header: X-A}", "frontend.nginx_session_affinity", True),
@@ -315,6 +318,19 @@ def test_aggregated_points_have_their_own_keys() -> None:
     assert {name for name in found["resources"] if "agg" in name} == {"agg_nodes", "agg_workers", "gpus_per_agg"}
     assert list(found["backend"]["vllm_config"]) == ["aggregated"]
     assert list(loaded(plan, "srt-slurm-v2")["roles"]) == ["agg"]
+
+
+@pytest.mark.parametrize(
+    ("point", "publisher"), [('{prefill: 1xTP4, decode: 1xTP4, concurrency: [4], time_limit: "1:00:00"}', "prefill"), (agg_point("1xTP4"), "agg")]
+)
+def test_kv_events_are_switched_on_for_the_role_that_publishes(point: str, publisher: str) -> None:
+    plan = plan_one(matrix_of(point) + "kv_events: true\n")
+    assert loaded(plan)["backend"]["kv_events_config"] == {"aggregated" if publisher == "agg" else publisher: True}
+    second = loaded(plan, "srt-slurm-v2")
+    assert {name: role.get("kv_events") for name, role in second["roles"].items()} == {
+        name: True if name == publisher else None for name in second["roles"]
+    }
+    assert "kv_events_config" not in second["engine"]
 
 
 @pytest.mark.parametrize(

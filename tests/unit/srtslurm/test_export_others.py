@@ -24,6 +24,7 @@ PLANS = {
         matrix_of('{prefill: 1xTP2, decode: 3xTP1, colocate: true, concurrency: [64], time_limit: "1:00:00"}')
     ),
     "workers of one node": plan_one(matrix_of(agg_point("3xTP2"))),
+    "KV events": plan_one(matrix_of(agg_point("1xTP2DP4")) + "kv_events: true\n"),
     "quotes": plan_one(
         matrix_of(agg_point("1xTP4")) + f"agg: {NASTY}\nsetup_script: x.sh\ninfra: {{dedicated_node: true}}\nfrontend: {{args: {{a: b c}}}}\n"
     ),
@@ -66,9 +67,11 @@ def test_nodes_run_what_the_plan_says(plan: LaunchPlan, tmp_path: Path) -> None:
         file = f"{calls}.{process.node_index}.{','.join(map(str, process.device_ids))}"
         places = {"NODE_ADDRESS": f"10.0.0.{process.node_index}", "LEADER_ADDRESS": f"10.0.0.{process.node_index - process.node_rank}"}
         known = {"MODEL": plan.recipe.model.repo, "READY_TIMEOUT_S": "7200", **places, **{port.name: str(port.base) for port in process.ports}}
-        assert Path(file).read_text().split("\0")[:-1] == [known[w.name] if isinstance(w, Placeholder) else w for w in process.argv[1:]]
+        assert Path(file).read_text().split("\0")[:-1] == [w.filled(known[w.name]) if isinstance(w, Placeholder) else w for w in process.argv[1:]]
         found = dict(line.split("=", 1) for line in Path(file + ".env").read_text().split("\0")[:-1])
-        assert all(found[var.name] == (known[var.value.name] if isinstance(var.value, Placeholder) else var.value) for var in process.env)
+        assert all(
+            found[var.name] == (var.value.filled(known[var.value.name]) if isinstance(var.value, Placeholder) else var.value) for var in process.env
+        )
     services = Path(f"{calls}.services").read_text()
     assert ("nats-server" in services) is (plan.recipe.runtime.dynamo.request_plane == "nats")
     assert "/etcd --data-dir" in services
