@@ -25,7 +25,8 @@ __all__ = ["Document", "parse_yaml", "validate"]
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64
-MERGE = "<<"
+MERGE = "\0<<"
+"""The key of what a plain `<<` brings, where that is to be followed; no text of a file is equal to it, a quoted '<<' least of all."""
 MAX_ALIASED = 10_000
 """Values that aliases may add in all, each counted with everything below it."""
 
@@ -37,7 +38,7 @@ def parse_yaml(text: str | bytes, file: str, *, libyaml: bool = True, merges: bo
     """Return the one document in `text`, whose top level is a mapping, or raise InputError with every problem.
 
     A syntax error ends the search; it comes with what was found before it. `libyaml=False` does without the fast parser, as
-    where libyaml is missing; the outcome is the same. With `merges`, merge keys stay as keys `<<`, for the caller to follow.
+    where libyaml is missing; the outcome is the same. With `merges`, merge keys are kept as MERGE, for the caller to follow.
     """
     clean = _clean(_decode(text, file), file)
     fast = getattr(yaml, "CSafeLoader", None) if libyaml and not _PYTHON_ONLY.search(clean.text) else None
@@ -256,10 +257,16 @@ class _Composer:
             node.data = read_scalar(event.value, plain=not event.style, tag=event.tag)
         except UnreadableScalarError as error:
             self._report.add(start, str(error), rule=error.rule)
-        if event.value == MERGE and not event.style and self._expects_key() and not self._merges:
-            self._report.add(start, "merge key '<<' is not allowed; expected the merged keys written out", rule="yaml-merge")
+        if event.value == "<<" and not event.style and self._expects_key():
+            self._merge_key(node, start)
         self._anchor(event.anchor, node, start)
         self._attach(node, start)
+
+    def _merge_key(self, node: Node, start: int) -> None:
+        if self._merges:
+            node.data = MERGE
+        else:
+            self._report.add(start, "merge key '<<' is not allowed; expected the merged keys written out", rule="yaml-merge")
 
     def _open(self, event: yaml.CollectionStartEvent, start: int) -> None:
         if len(self._stack) >= MAX_DEPTH:
@@ -331,4 +338,4 @@ class _Composer:
             self._report.add(start, f"a key is {kind}; expected text, in quotes if it looks like {kind}", rule="yaml-key")
         elif node.data in mapping.steps:
             first = self._report.text.at(mapping.steps[node.data][0])
-            self._report.add(start, f"duplicate key {quote(node.data)}; first on line {first.line}, expected once", rule="yaml-duplicate")
+            self._report.add(start, f"duplicate key {quote(node.data.lstrip(MERGE[0]))}; first on line {first.line}, expected once", rule="yaml-duplicate")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from recipegen.engine.flag_catalogue import FlagCatalogue, load_flags
+from recipegen.engine.flag_versions import version_key
 from recipegen.kv_transfer import uses_nixl
 from recipegen.launch import Arg, Command, LaunchMode, When, WorkerLayout
-from recipegen.model import Dynamo, EnvVar, Flag, Placeholder, Recipe, RoleRecipe, Runtime, Topology, Word
+from recipegen.model import Dynamo, EnvVar, Flag, Placeholder, Recipe, Role, RoleRecipe, Runtime, Topology, Word
 
 _TOPOLOGY = "it comes from the topology, such as TP2DP4"
 _LAUNCHER = "it belongs to the launcher, which knows the nodes"
@@ -60,6 +61,12 @@ _ALIASES = {
     "r": "node-rank",
 }
 _OWNED_IN_ANY_FORM = _OWNED | {f"no-{name}": why for name, why in _OWNED.items()} | {alias: _OWNED[name] for alias, name in _ALIASES.items()}
+_ROLE_BY_MODE = (1,)
+"""The release from which on a worker's role is `--disaggregation-mode`, and there is no `--connector` beside `--kv-transfer-config`.
+
+Source: `dynamo/vllm/args.py` and `backend_args.py` of ai-dynamo 0.7.1 to 1.6.1.
+"""
+_ROLE_FLAGS = {Role.PREFILL: "--is-prefill-worker", Role.DECODE: "--is-decode-worker"}
 _PORTS_OF_A_RENDEZVOUS = 32
 """Ports that vLLM may take from VLLM_PORT on: torch's store and the sockets between front end and engine cores (our margin)."""
 KV_EVENTS = Placeholder("KV_EVENT_PORT", '{"publisher":"zmq","topic":"kv-events","enable_kv_cache_events":true,"endpoint":"tcp://*:', '"}')
@@ -124,7 +131,18 @@ def _model_args(recipe: Recipe, role: RoleRecipe) -> Iterator[Arg]:
     if recipe.model.revision:
         yield Arg(words=("--revision", recipe.model.revision), group="model", when=When.HUB_ID)
     yield Arg(words=("--served-model-name", recipe.model.served_name), group="model")
-    yield Arg(words=("--disaggregation-mode", role.role.value), group="model")
+    yield from _role_args(recipe, role)
+
+
+def _role_args(recipe: Recipe, role: RoleRecipe) -> Iterator[Arg]:
+    version = version_key(recipe.runtime.dynamo.version)
+    if version is None or version[0] >= _ROLE_BY_MODE:
+        yield Arg(words=("--disaggregation-mode", role.role.value), group="model")
+        return
+    if role.role in _ROLE_FLAGS:
+        yield Arg(words=(_ROLE_FLAGS[role.role],), note="Dynamo before 1.0", group="model")
+    if role.flag("connector") is None:
+        yield Arg(words=("--connector", "none"), note="nixl by default, which --kv-transfer-config must not meet", group="model")
 
 
 def _placement_args(layout: WorkerLayout) -> Iterator[Arg]:

@@ -98,7 +98,7 @@ def _steps(node: Node) -> Mapping[str | int, tuple[int, int, Node]]:
     value = merge[2]
     sources = [inner for _, _, inner in value.steps.values()] if isinstance(value.data, list) else [value]
     if not all(isinstance(one.data, dict) for one in sources):
-        return node.steps  # the key is told as one that there is not
+        return {"<<" if step == MERGE else step: place for step, place in node.steps.items()}  # told as a key that there is not
     brought: dict[str | int, tuple[int, int, Node]] = {}
     for one in reversed(sources):
         brought |= _steps(one)

@@ -9,7 +9,7 @@ import pytest
 from recipegen.engine.vllm import VllmEngine
 from recipegen.launch import LaunchPlan, WorkerLayout
 from recipegen.model import Placeholder, RoleRecipe
-from tests.support import agg_point, matrix_of, plan_one
+from tests.support import MINIMAL, agg_point, matrix_of, plan_one
 from tests.unit.checks.views_for_tests import POINT, PointView, pair, point_of
 
 COMMON = "kv-transfer-config: {kv_connector: NixlConnector, kv_role: kv_both}"
@@ -88,3 +88,24 @@ def test_a_simulation_has_the_same_ports_and_no_argument() -> None:
     real, simulated = plan_one(text), plan_one(text, simulate=True)
     assert [process.ports for process in simulated.processes] == [process.ports for process in real.processes]
     assert not any("kv-events" in str(word) for process in simulated.processes for word in process.argv)
+
+
+@pytest.mark.parametrize(
+    ("dynamo", "prefill", "decode"),
+    [
+        ("version: 1.2.1", ["--disaggregation-mode", "prefill"], ["--disaggregation-mode", "decode"]),
+        ("version: 1.0.0.dev20260301", ["--disaggregation-mode", "prefill"], ["--disaggregation-mode", "decode"]),
+        ("install: present", ["--disaggregation-mode", "prefill"], ["--disaggregation-mode", "decode"]),
+        ("version: 0.8.0", ["--is-prefill-worker", "--connector", "none"], ["--is-decode-worker", "--connector", "none"]),
+    ],
+)
+def test_a_worker_s_role_is_told_as_its_dynamo_takes_it(dynamo: str, prefill: list[str], decode: list[str]) -> None:
+    """Before 1.0 `--disaggregation-mode` ended the worker, and so did `--kv-transfer-config` beside the connector that is nixl by default."""
+    plan = plan_one(matrix_of(POINT, head=MINIMAL.replace("version: 1.2.1", dynamo)))
+    told = {"--disaggregation-mode", "prefill", "decode", "--is-prefill-worker", "--is-decode-worker", "--connector", "none"}
+    assert [[word for word in process.argv if word in told] for process in plan.processes[:: len(plan.processes) - 1]] == [prefill, decode]
+
+
+def test_an_aggregated_worker_of_an_old_dynamo_has_no_role() -> None:
+    plan = plan_one(matrix_of(agg_point("1xTP4"), head=MINIMAL.replace("version: 1.2.1", "version: 0.9.1")))
+    assert not {"--disaggregation-mode", "--is-prefill-worker", "--is-decode-worker"} & set(plan.processes[0].argv)

@@ -8,6 +8,8 @@ from recipegen.engines import REAL
 from recipegen.matrix import parse_matrix
 from recipegen.recipe import make_recipe
 from recipegen.srtslurm.report import Outcome
+from recipegen.srtslurm.source_text import parse_recipe
+from recipegen.srtslurm.tree import plant
 from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, reasons
 
 DYNAMO_V1, DYNAMO_V2 = "version: 1.2.1, install: false", "source: {pypi: 1.2.1}, install: false"
@@ -158,6 +160,16 @@ def test_merge_keys_are_followed_as_srtctl_s_reader_does() -> None:
     (point,) = parse_matrix(text, "matrix.yaml").points
     recipe = make_recipe(parse_matrix(text, "matrix.yaml"), point, REAL)
     assert [{one.name: one.value for one in role.env} for role in recipe.roles] == [{"A": "a", "B": "b"}, {"A": "a", "B": "own", "C": "c"}]
+
+
+def test_a_quoted_merge_key_is_a_key_like_any_other() -> None:
+    (name,) = plant(parse_recipe("a: {'<<': {b: 1}}\n", "r.yaml")[0]).entries["a"].entries or {}
+    assert name == "<<"
+
+
+def test_two_merge_keys_are_one_too_many() -> None:
+    report, _ = import_one(changed(V1, ("resources:", "output: {<<: {a: 1}, <<: {b: 1}}\nresources:")))
+    assert any("duplicate key '<<'" in one for one in reasons(report))
 
 
 @pytest.mark.parametrize("value", ["5", "[*one, 5]", "text"])
