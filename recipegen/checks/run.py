@@ -80,8 +80,7 @@ def _point(point: PointView, cluster: Cluster | None) -> Iterator[Finding]:
 
 def _apply(rules: Iterable[AnyRule], view: object) -> Iterator[Finding]:
     for rule in rules:
-        for fault in rule.check(view):
-            yield rule.finding(fault)
+        yield from rule.findings(view)
 
 
 def _allowed(finding: Finding, allow: Sequence[Allowance]) -> Finding:

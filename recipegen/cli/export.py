@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from recipegen.cli.export_folders import export_folders
+from recipegen.cli.export_folders import export_folders, write_folders
 from recipegen.cli.findings import refuse_errors
 from recipegen.cli.matrices import check_path, target_of
 from recipegen.errors import DifferencesFound
@@ -27,7 +27,10 @@ def command(path: Path, point: str | None, form: str, out: Path | None, skip: bo
     refuse_errors([one for _, one in checked], "nothing was exported")
     leaves = [(target_of(matrix, path, out), one.plans) for matrix, one in checked]
     folders = export_folders(leaves, form, only_point=point is not None, skip=skip)
+    if not check:
+        write_folders(folders)
+        return
     for folder in folders:
-        folder.show() if check else folder.write()
-    if check and any(folder.differences for folder in folders):
+        folder.show()
+    if any(folder.differences for folder in folders):
         raise DifferencesFound("the exports are not what the matrix gives", hint="run the same without --check; remove what is orphaned")

@@ -34,8 +34,7 @@ class ExportFolder:
         self._say_fresh()
 
     def write(self) -> None:
-        """Make them fresh, and say what was written; InputError where somebody's own file has the name of one."""
-        self._refuse_others()
+        """Make them fresh, and say what was written."""
         write(self.leaf, {name: self.wanted[name] for name in (*self.differences.stale, *self.differences.missing)})
         for what, name in self.differences.lines():
             say(f"{_WRITTEN[what]}: {self.leaf / name}")
@@ -43,7 +42,8 @@ class ExportFolder:
             say("hint: no point makes what is orphaned; remove it", err=True)
         self._say_fresh()
 
-    def _refuse_others(self) -> None:
+    def refuse_others(self) -> None:
+        """InputError where somebody's own file has the name of one."""
         from recipegen.srtslurm.export import is_export
 
         for name in self.differences.stale:
@@ -91,6 +91,14 @@ def _compared(wanted: Sequence[tuple[Path, Sequence[LaunchPlan], str]], *, only_
     if problems and not skip:
         raise InputError(list(dict.fromkeys(problems)), hint="--skip leaves such points out")
     return found
+
+
+def write_folders(folders: Sequence[ExportFolder]) -> None:
+    """Make all of them fresh, or none where somebody's own file is in the way of one."""
+    for folder in folders:
+        folder.refuse_others()
+    for folder in folders:
+        folder.write()
 
 
 def _forms_in(leaf: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recipegen.cli.export_folders import ExportFolder, committed_exports
+from recipegen.cli.export_folders import ExportFolder, committed_exports, write_folders
 from recipegen.cli.findings import refuse_errors
 from recipegen.cli.index_file import committed_index
 from recipegen.cli.matrices import check_path, target_of
@@ -50,8 +50,11 @@ def command(path: Path, point: str | None, out: Path | None, simulate: bool, che
 def _exports_are_stale(exports: Sequence[ExportFolder], *, check: bool) -> bool:
     """Whether a leaf holds exported files that are not what its points give; they are made fresh unless that is only checked."""
     stale = [folder for folder in exports if folder.differences]
-    for folder in stale:
-        folder.show() if check else folder.write()
+    if check:
+        for folder in stale:
+            folder.show()
+    else:
+        write_folders(stale)
     return bool(stale)
 
 

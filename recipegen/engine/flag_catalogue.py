@@ -15,6 +15,8 @@ from recipegen.engine.flag_versions import is_development, nearest, same_minor, 
 __all__ = ["FlagCatalogue", "FlagKind", "FlagSpec", "FlagUse", "flag_versions", "load_flags"]
 
 VLLM, DYNAMO = "vllm", "dynamo"
+MOST_REMEMBERED = 4096
+"""Names that a catalogue remembers: all that recipes use, and no more than a file of nonsense may take of memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,8 @@ class FlagCatalogue:
     def find(self, name: str) -> FlagUse | None:
         """Understand a name as vLLM's parser does: `_` is `-` up to the first dot, then keys of a JSON argument; aliases and `no-` forms."""
         if name not in self._understood:
+            if len(self._understood) >= MOST_REMEMBERED:
+                self._understood.clear()
             self._understood[name] = self._understand(name)
         return self._understood[name]
 

@@ -98,6 +98,15 @@ def test_somebodys_own_file_stays(leaf: Path) -> None:
     assert own.read_text() == "name: mine\n"
 
 
+def test_somebodys_own_file_in_one_leaf_stops_the_others_before_anything_is_written(leaf: Path) -> None:
+    other = leaf.parent / "other"
+    (other / "srt-slurm").mkdir(parents=True)
+    (other / "matrix.yaml").write_bytes((leaf / "matrix.yaml").read_bytes())
+    (other / "srt-slurm" / f"{points(leaf)[0]}.yaml").write_text("name: mine\n")
+    assert run(leaf.parent).exit_code == 2
+    assert names(leaf) == ["matrix.yaml"]
+
+
 def test_errors_and_what_cannot_be_said_export_nothing(leaf: Path) -> None:
     text = (leaf / "matrix.yaml").read_text()
     for changed, message in ((text + "benchmark: {type: aiperf}\n", "srtctl has no benchmark 'aiperf'"), (text.replace("1xTP8DP2", "1xTP4"), "")):
