@@ -338,4 +338,5 @@ class _Composer:
             self._report.add(start, f"a key is {kind}; expected text, in quotes if it looks like {kind}", rule="yaml-key")
         elif node.data in mapping.steps:
             first = self._report.text.at(mapping.steps[node.data][0])
-            self._report.add(start, f"duplicate key {quote(node.data.lstrip(MERGE[0]))}; first on line {first.line}, expected once", rule="yaml-duplicate")
+            name = quote(node.data.lstrip(MERGE[0]))
+            self._report.add(start, f"duplicate key {name}; first on line {first.line}, expected once", rule="yaml-duplicate")
