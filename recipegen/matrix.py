@@ -13,7 +13,7 @@ from recipegen.errors import NOWHERE, InputError, Problem, near_match
 from recipegen.job_variables import why_reserved
 from recipegen.matrix_parts import canonical_flag, control_character, event_roles, job_settings, pinned_model, split_hardware, workload_of
 from recipegen.model import Allowance, Benchmark, Dynamo, HardwareSpec, Matrix, ModelSpec, Point, Role, RoleShape, Runtime, Variant
-from recipegen.settings import KeyPlace, RoleSettings, Setting, Value
+from recipegen.settings import KeyPlace, RoleSettings, Setting, Value, merge_settings
 from recipegen.topology import NotationError, mixed_ep, parse_shape, point_name
 from recipegen.yamlsource import Document, parse_yaml, validate
 
@@ -278,22 +278,6 @@ class _Builder:
         if point.colocate and len(point.shapes) == 1:
             message = "`colocate` is for prefill and decode workers, and this point has one role"
             self._problem("colocate", ("points", index, "colocate"), message, "leave it out")
-
-
-def merge_settings(*layers: RoleSettings) -> RoleSettings:
-    """Return the settings of several layers; a later layer's word on a name wins over both args and derive of an earlier."""
-    args: dict[str, Setting] = {}
-    derive: dict[str, Setting] = {}
-    env: dict[str, Setting] = {}
-    for layer in layers:
-        for setting in layer.args:
-            derive.pop(setting.name, None)
-            args[setting.name] = setting
-        for setting in layer.derive:
-            args.pop(setting.name, None)
-            derive[setting.name] = setting
-        env |= {setting.name: setting for setting in layer.env}
-    return RoleSettings(args=tuple(args.values()), env=tuple(env.values()), derive=tuple(derive.values()))
 
 
 def parse_duration(text: str) -> int:

@@ -9,9 +9,8 @@ from recipegen.engine import Engine
 from recipegen.engine.flag_catalogue import FlagCatalogue
 from recipegen.errors import InputError, Problem
 from recipegen.formula import FormulaError, parse_formula
-from recipegen.matrix import merge_settings
 from recipegen.model import EnvVar, Flag, Matrix, Point, Recipe, RoleRecipe, RoleShape
-from recipegen.settings import Setting
+from recipegen.settings import Setting, merge_settings
 from recipegen.sizing.role_sizes import block_inputs, own_block_size, shared_block_size, unknown_dtype
 
 

@@ -54,3 +54,19 @@ class RoleSettings:
     env: tuple[Setting, ...] = ()
     derive: tuple[Setting, ...] = ()
     source: Source = NOWHERE
+
+
+def merge_settings(*layers: RoleSettings) -> RoleSettings:
+    """Return the settings of several layers; a later layer's word on a name wins over both args and derive of an earlier."""
+    args: dict[str, Setting] = {}
+    derive: dict[str, Setting] = {}
+    env: dict[str, Setting] = {}
+    for layer in layers:
+        for setting in layer.args:
+            derive.pop(setting.name, None)
+            args[setting.name] = setting
+        for setting in layer.derive:
+            args.pop(setting.name, None)
+            derive[setting.name] = setting
+        env |= {setting.name: setting for setting in layer.env}
+    return RoleSettings(args=tuple(args.values()), env=tuple(env.values()), derive=tuple(derive.values()))

@@ -1,8 +1,8 @@
 """Strict YAML, read with a place in the file for every value.
 
 What else YAML offers and a recipe does not need is an error: tags, merge keys, directives, further documents, keys that are not
-text. Anchors stay, within bounds. PyYAML's parser gives the events, and they are put together here without recursion, so that
-neither depth nor aliases can exhaust anything.
+text. Anchors stay, within bounds. `yamlsyntax` gives the events of PyYAML's parser, and they are put together here without recursion,
+so that neither depth nor aliases can exhaust anything.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from recipegen.document import MAX_PROBLEMS, Document, Node, Text, more_problems
 from recipegen.errors import InputError, Problem, Source, near_match
 from recipegen.schema_errors import validate
 from recipegen.yamlscalars import CORE, FORBIDDEN, UnreadableScalarError, forbidden_message, quote, read_scalar, tag_message
+from recipegen.yamlsyntax import StopError, events, python_events
 
 __all__ = ["Document", "parse_yaml", "validate"]
 
@@ -44,8 +45,8 @@ def parse_yaml(text: str | bytes, file: str, *, libyaml: bool = True, merges: bo
     fast = getattr(yaml, "CSafeLoader", None) if libyaml and not _PYTHON_ONLY.search(clean.text) else None
     if fast is not None:
         with suppress(yaml.YAMLError):  # the parser in Python has the last word on syntax: its marks are the better ones
-            return _compose(clean, lambda readable: _events(fast(readable)), merges=merges)
-    return _compose(clean, _python_events, merges=merges)
+            return _compose(clean, lambda readable: events(fast(readable)), merges=merges)
+    return _compose(clean, python_events, merges=merges)
 
 
 def _compose(clean: Text, parse: Callable[[str], Iterator[yaml.Event]], *, merges: bool) -> Document:
@@ -55,7 +56,7 @@ def _compose(clean: Text, parse: Callable[[str], Iterator[yaml.Event]], *, merge
         for event in parse(report.text.text):
             composer.feed(event)
         composer.finish()
-    except _StopError as stop:
+    except StopError as stop:
         report.add(stop.index, stop.message, stop.hint, rule=stop.rule)
     if report.found or composer.root is None:
         report.refuse()
@@ -80,14 +81,6 @@ class _Report:
         raise InputError(problems)
 
 
-class _StopError(Exception):
-    """A problem after which the rest of the file cannot be judged."""
-
-    def __init__(self, index: int, message: str, hint: str = "", *, rule: str = "yaml-syntax") -> None:
-        super().__init__(index, message)
-        self.index, self.message, self.hint, self.rule = index, message, hint, rule
-
-
 # -- from bytes to characters ------------------------------------------------------------------------------------------
 
 
@@ -109,93 +102,6 @@ def _clean(text: str, file: str) -> Text:
     """Leave the byte order mark, and the CR of CR LF, behind."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     return Text(file, text, tuple(accumulate((len(line) + 1 for line in text.split("\n")[:-1]), initial=0)))
-
-
-# -- syntax ------------------------------------------------------------------------------------------------------------
-
-_SYNTAX = (  # part of the parser's message, ours, whether it concerns the place where the construct began
-    ("could not find expected ':'", "no ': ' follows; expected 'key: value'", True),
-    ("mapping values are not allowed", "a ': ' is not allowed here; expected quotes around text with ': ', or another indentation", False),
-    ("sequence entries are not allowed", "a '- ' is not allowed here; expected a list on lines of its own", False),
-    ("mapping keys are not allowed", "a '? ' is not allowed here; expected 'key: value'", False),
-    ("scanning a quoted scalar: found unexpected", "the quote that opens here is never closed", True),
-    ("double-quoted scalar", "{found} is no escape; expected one that YAML knows, such as \\n or \\u00e9, or single quotes", False),
-    ("parsing a block mapping", "{found} does not fit here; expected a key, indented like the other keys of its mapping", False),
-    ("parsing a block collection", "{found} does not fit here; expected '- ', indented like the other entries of its list", False),
-    ("parsing a flow sequence", "{found} does not fit here; expected ',' or ']', or quotes around the text", False),
-    ("parsing a flow mapping", "{found} does not fit here; expected ',' or '}}', or quotes around the text", False),
-    ("parsing a flow node", "{found} does not fit here; expected a value", False),
-    ("parsing a block node", "{found} does not fit here; expected a value", False),
-    ("undefined tag handle", "an undefined tag; expected no tag", False),
-    (" a tag", "a broken tag; expected no tag", True),
-    ("scanning an anchor", "a broken anchor; expected letters, digits, '-' or '_' after '&'", True),
-    ("scanning an alias", "a broken alias; expected letters, digits, '-' or '_' after '*'", True),
-    ("scanning a block scalar", "{found} does not fit here; expected a line end, or first '+', '-' or a digit, after '|' or '>'", False),
-    ("cannot start any token", "{found} cannot begin a value; expected quotes around it", False),
-    ("yaml document", "an unknown YAML version; expected no directive", False),
-    ("directive", "a broken directive; expected none", False),
-)
-_SYNTAX_RULES = (
-    *((part, "yaml-tag") for part in ("undefined tag handle", " a tag")),
-    *((part, "yaml-alias") for part in ("scanning an anchor", "scanning an alias")),
-    *((part, "yaml-document") for part in ("yaml document", "directive")),
-)
-
-
-def _events(loader: yaml.SafeLoader | yaml.CSafeLoader) -> Iterator[yaml.Event]:
-    try:
-        while (event := loader.get_event()) is not None:
-            yield event
-    finally:
-        loader.dispose()
-
-
-def _python_events(text: str) -> Iterator[yaml.Event]:
-    loader = yaml.SafeLoader(text)
-    try:
-        yield from _events(loader)
-    except yaml.MarkedYAMLError as error:
-        raise _syntax_error(text, error) from None
-    except (ValueError, OverflowError):  # from chr()
-        raise _StopError(loader.index, "an escape beyond \\U0010ffff; expected a character that exists") from None
-
-
-def _syntax_error(text: str, error: yaml.MarkedYAMLError) -> _StopError:
-    index = error.problem_mark.index if error.problem_mark else 0
-    if text[index : index + 1] == "\t":
-        return _tab_error(text, index)
-    said = f"{error.context}: {error.problem}".lower()
-    message, at_start = next(((ours, start) for part, ours, start in _SYNTAX if part in said), ("{found} does not fit here", False))
-    began = error.context_mark
-    if at_start and began:
-        index = began.index
-    hint = _syntax_hint(text, index)
-    if not hint and began and "parsing a flow" in said and text.count("\n", began.index, index):
-        hint = f"it belongs to what opens on line {began.line + 1}"
-    rule = next((rule for part, rule in _SYNTAX_RULES if part in said), "yaml-syntax")
-    return _StopError(index, message.format(found=_found(text, index)), hint, rule=rule)
-
-
-def _syntax_hint(text: str, index: int) -> str:
-    """Recognize two slips that show only later: `key:value`, and a quote within quotes."""
-    before = text[:index].rsplit("\n", 2)
-    if any(re.match(r"[ -]*\w[\w-]*:[^\s/:]", line) for line in before[-2:]):
-        return "a key's ':' needs a space after it"
-    return "a quoted text ends just before" if text[:index].rstrip(" ")[-1:] in ("'", '"') else ""
-
-
-def _tab_error(text: str, index: int) -> _StopError:
-    indents = not text[text.rfind("\n", 0, index) + 1 : index].strip()
-    later = len(re.findall(r"^ *\t", text[index + 1 :].partition("\n")[2], re.MULTILINE))
-    hint = f"tabs begin {later} later line{'s' if later > 1 else ''} too" if later else ""
-    return _StopError(index, "indented with a tab; expected spaces" if indents else "a tab between values; expected spaces", hint, rule="yaml-tab")
-
-
-def _found(text: str, index: int) -> str:
-    line = text[index : index + 80].split("\n", 1)[0].split()
-    if line:
-        return quote(line[0])
-    return "the end of the line" if text[index:].strip() else "the end of the file"
 
 
 # -- composition -------------------------------------------------------------------------------------------------------
@@ -237,7 +143,7 @@ class _Composer:
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                raise _StopError(start, "a second document begins here; expected one document in the file", rule="yaml-document")
+                raise StopError(start, "a second document begins here; expected one document in the file", rule="yaml-document")
             if event.version or event.tags:
                 self._report.add(start, "a directive; expected none, the file is read as YAML 1.2", rule="yaml-document")
 
@@ -270,7 +176,7 @@ class _Composer:
 
     def _open(self, event: yaml.CollectionStartEvent, start: int) -> None:
         if len(self._stack) >= MAX_DEPTH:
-            raise _StopError(start, f"nested more than {MAX_DEPTH} deep; expected less", rule="yaml-depth")
+            raise StopError(start, f"nested more than {MAX_DEPTH} deep; expected less", rule="yaml-depth")
         is_list = isinstance(event, yaml.SequenceStartEvent)
         if event.tag not in (None, CORE + ("seq" if is_list else "map")):
             self._report.add(start, tag_message(str(event.tag), "a list" if is_list else "a mapping"), rule="yaml-tag")
@@ -293,9 +199,9 @@ class _Composer:
             node = Node(start, "")
         self._aliased += node.size
         if self._aliased > MAX_ALIASED:
-            raise _StopError(start, f"aliases repeat more than {MAX_ALIASED} values; expected fewer", rule="yaml-alias")
+            raise StopError(start, f"aliases repeat more than {MAX_ALIASED} values; expected fewer", rule="yaml-alias")
         if len(self._stack) + node.height > MAX_DEPTH:
-            raise _StopError(start, f"alias {quote('*' + name)} nests more than {MAX_DEPTH} deep; expected less", rule="yaml-depth")
+            raise StopError(start, f"alias {quote('*' + name)} nests more than {MAX_DEPTH} deep; expected less", rule="yaml-depth")
         self._attach(node, start)
 
     def _near_anchor(self, name: str) -> str:
