@@ -11,6 +11,7 @@ from recipegen.matrix import parse_matrix
 from recipegen.pipeline import plan_matrix
 from recipegen.srtslurm.export import export_point
 from recipegen.srtslurm.report import Outcome, report_json, report_text
+from recipegen.srtslurm.run import RecipeFile, import_files
 from recipegen.srtslurm.v1_events import DEFAULTS
 from tests.support import agg_point, matrix_of, plan_one
 from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, import_texts, reasons
@@ -441,3 +442,13 @@ def test_jobs_that_differ_in_kv_events_become_two_matrices() -> None:
 
 def test_engines_get_the_settings_that_srtctl_gives() -> None:
     assert json.loads(KV_EVENTS.filled("7")) == {**DEFAULTS, "endpoint": "tcp://*:7"}
+
+
+@pytest.mark.parametrize("name", ["a\nsetup_script: evil.sh\n#.yaml", "a\u2028b.yaml", "a\rb.yaml", "a\udcff.yaml", "a\x85b.yaml"])
+def test_the_name_of_a_file_writes_nothing_into_a_matrix_but_its_comment(name: str) -> None:
+    other = changed(V1, ("4x16", "64"))
+    made = import_files([RecipeFile(file=name, folder="", data=V1.encode()), RecipeFile(file=f"x{name}", folder="", data=other.encode())])
+    (text,) = made.matrices.values()
+    assert not [report.refused for report in made.reports if report.refused]
+    matrix = parse_matrix(text.decode(), "matrix.yaml")
+    assert (matrix.job.setup_script, len(matrix.points)) == ("", 2)
