@@ -13,6 +13,7 @@ from recipegen.checks import (
     handshake_rules,
     kv_events_rules,
     model_rules,
+    placement_env_rules,
     topology_rules,
 )
 from recipegen.checks.allow_rules import ALLOW_RULES
@@ -36,6 +37,7 @@ POINT_RULES: tuple[Rule[PointView], ...] = (
     *cluster_rules.POINT_RULES,
     *model_rules.POINT_RULES,
     *kv_events_rules.POINT_RULES,
+    *placement_env_rules.POINT_RULES,
 )
 CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (
     *benchmark_rules.CLUSTER_RULES,
