@@ -36,19 +36,43 @@ def replace_file(path: Path, data: bytes, *, mode: int, sync: bool = False) -> N
     """
     if os.path.lexists(path):
         _require_regular(os.lstat(path).st_mode, str(path))
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".new", dir=path.parent)
+    with _beside(path, data, mode=mode, sync=sync) as temporary:
+        os.replace(temporary, path)
+
+
+def create_file(path: Path, data: bytes, *, mode: int) -> None:
+    """Write a file that must not be there, whole or not at all: of two writers one has the name, and the other a FileExistsError.
+
+    The folder must be there. Where the file system has no hard links, a kill at the worst moment leaves an empty file.
+    """
+    with _beside(path, data, mode=mode) as temporary:
+        try:
+            os.link(temporary, path)
+        except OSError as error:
+            if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
+                raise
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def _beside(path: Path, data: bytes, *, mode: int, sync: bool = False) -> Iterator[str]:
+    """A whole temporary file beside the target, gone in the end; errors name the target."""
+    temporary = ""
     try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".new", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fchmod(file.fileno(), mode)
             if sync:
                 os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
+        yield temporary
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+    finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        raise
 
 
 def read_regular(path: str, offset: int = 0, *, most: int = MOST_BYTES) -> bytes:

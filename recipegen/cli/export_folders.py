@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from recipegen.cli.table import say
 from recipegen.errors import InputError, Problem
 from recipegen.files import reason
-from recipegen.leaf import Differences, read_present, write
+from recipegen.leaf import Differences, read_present, remove, write
 
 if TYPE_CHECKING:
     from recipegen.launch import LaunchPlan
     from recipegen.srtslurm.export import Form
 
-_WRITTEN = {"stale": "updated", "missing": "written", "orphaned": "orphaned"}
+_WRITTEN = {"stale": "updated", "missing": "written"}
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,14 @@ class ExportFolder:
             say(f"{what}: {self.leaf / name}")
         self._say_fresh()
 
-    def write(self) -> None:
-        """Make them fresh, and say what was written."""
+    def write(self, *, clean: bool = False) -> None:
+        """Make them fresh, with `clean` without those that no point makes, and say what was done."""
         write(self.leaf, {name: self.wanted[name] for name in (*self.differences.stale, *self.differences.missing)})
+        if clean:
+            remove(self.leaf, self.differences.orphaned)
         for what, name in self.differences.lines():
-            say(f"{_WRITTEN[what]}: {self.leaf / name}")
-        if self.differences.orphaned:
+            say(f"{_WRITTEN.get(what, 'removed' if clean else what)}: {self.leaf / name}")
+        if self.differences.orphaned and not clean:
             say("hint: no point makes what is orphaned; remove it", err=True)
         self._say_fresh()
 
@@ -93,12 +95,12 @@ def _compared(wanted: Sequence[tuple[Path, Sequence[LaunchPlan], str]], *, only_
     return found
 
 
-def write_folders(folders: Sequence[ExportFolder]) -> None:
-    """Make all of them fresh, or none where somebody's own file is in the way of one."""
+def write_folders(folders: Sequence[ExportFolder], *, clean: bool = False) -> None:
+    """Make all of them fresh, or none where somebody's own file is in the way of one; `clean` as for one."""
     for folder in folders:
         folder.refuse_others()
     for folder in folders:
-        folder.write()
+        folder.write(clean=clean)
 
 
 def _forms_in(leaf: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ import click
 
 from recipegen.cli.table import printable
 from recipegen.errors import ChecksFailed, InputError, Problem, Source
-from recipegen.files import folder_for, read_regular, reason, replace_file
+from recipegen.files import create_file, folder_for, read_regular, reason, replace_file
 
 if TYPE_CHECKING:
     from recipegen.srtslurm.report import FileReport
@@ -64,7 +64,7 @@ def _judge(reports: Sequence[FileReport], lost: Mapping[str, Problem], matrices:
 
 
 def _read_all(paths: Sequence[Path]) -> list[RecipeFile]:
-    files: dict[Path, RecipeFile] = {}
+    files: dict[str, RecipeFile] = {}
     for path in paths:
         if path.is_dir():
             found = _below(path)
@@ -73,7 +73,7 @@ def _read_all(paths: Sequence[Path]) -> list[RecipeFile]:
         else:
             raise InputError(f"{path}: no such file or directory")
         for file in found:
-            files.setdefault(Path(file.file), file)
+            files.setdefault(os.path.realpath(file.file), file)
     return list(files.values())
 
 
@@ -129,21 +129,10 @@ def _write_all(out: Path, matrices: Mapping[str, bytes], *, force: bool) -> dict
                 if force:
                     replace_file(path, data, mode=0o644)
                 else:
-                    _create(path, data)
+                    create_file(path, data, mode=0o644)
         except OSError as error:
             lost[name] = Problem(Source(str(path)), f"cannot be written: {reason(error)}", rule="srt-write")
     return lost
-
-
-def _create(path: Path, data: bytes) -> None:
-    """Write a file that must not be there: of two imports into one folder, one has the name."""
-    file = path.open("xb")
-    try:
-        with file:
-            file.write(data)
-    except BaseException:  # half a matrix is none
-        path.unlink()
-        raise
 
 
 def _print(reports: Sequence[FileReport], output: str) -> None:

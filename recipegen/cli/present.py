@@ -39,6 +39,7 @@ def state_object(change: Change) -> dict[str, object]:
         "reason": state.reason,
         "diagnosis": state.diagnosis,
         "warning": state.warning,
+        "note": state.note,
         "url": state.url or None,
         "model": state.model or None,
         "nodes": state.nodes,
@@ -48,9 +49,10 @@ def state_object(change: Change) -> dict[str, object]:
 
 
 def explain_state(state: RunState) -> str:
-    """Return the words beside a phase."""
-    words = state.diagnosis or (state.url if state.phase is Phase.READY else "") or state.detail
-    return " · ".join(filter(None, [words, state.warning])) if not state.phase.final else state.diagnosis
+    """Return the words beside a phase; beside READY also what the job notes."""
+    ready = state.phase is Phase.READY
+    words = state.diagnosis or (state.url if ready else "") or state.detail
+    return " · ".join(filter(None, [words, state.warning, state.note if ready else ""])) if not state.phase.final else state.diagnosis
 
 
 def style_phase(phase: Phase, width: int = 0) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), help="Write below this folder instead of beside the matrix.")
 @click.option("--simulate", is_flag=True, help="Mockers in the place of the engines; needs --out, and is never committed.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and say what is stale, missing or orphaned.")
-@click.option("--clean", is_flag=True, help="Also remove what no point makes: folders with a MANIFEST of ours, and further files in our folders.")
+@click.option("--clean", is_flag=True, help="Also remove what no point makes: folders with a MANIFEST of ours, further files in our folders, exports.")
 def command(path: Path, point: str | None, out: Path | None, simulate: bool, check: bool, clean: bool) -> None:
     """Render the bundles of PATH: a matrix file, a leaf folder, or a tree of them."""
     if simulate and out is None:
@@ -40,21 +40,21 @@ def command(path: Path, point: str | None, out: Path | None, simulate: bool, che
     leaves = [(target_of(matrix, path, out), one.plans) for matrix, one in checked]
     exports = committed_exports(leaves, only_point=point is not None) if out is None else []
     found: list[object] = [_render_leaf(leaf, plans, point, check=check, clean=clean) for leaf, plans in leaves]
-    found.append(_exports_are_stale(exports, check=check))
+    found.append(_exports_are_stale(exports, check=check, clean=clean))
     if out is None and point is None:
         found.append(_index_is_stale(path, checked, check=check))
     if check and any(found):
-        raise DifferencesFound("the bundles are not what the matrix renders", hint=f"recipegen render {path}")
+        raise DifferencesFound("the bundles are not what the matrix renders", hint=f"recipegen render {path}, with --clean where something is orphaned")
 
 
-def _exports_are_stale(exports: Sequence[ExportFolder], *, check: bool) -> bool:
+def _exports_are_stale(exports: Sequence[ExportFolder], *, check: bool, clean: bool) -> bool:
     """Whether a leaf holds exported files that are not what its points give; they are made fresh unless that is only checked."""
     stale = [folder for folder in exports if folder.differences]
     if check:
         for folder in stale:
             folder.show()
     else:
-        write_folders(stale)
+        write_folders(stale, clean=clean)
     return bool(stale)
 
 

@@ -145,6 +145,16 @@ def test_all_that_a_form_cannot_say_of_a_tree_is_said_at_once(leaf: Path) -> Non
     assert names(leaf.parent) == ["leaf/matrix.yaml", "other/matrix.yaml"]
 
 
+def test_a_clean_rendering_takes_the_exports_of_points_that_are_gone(leaf: Path) -> None:
+    run(leaf)
+    gone = points(leaf)[1]
+    (leaf / "matrix.yaml").write_text(matrix_of(agg_point("1xTP8DP2")))
+    assert CliRunner().invoke(main, ["render", str(leaf)]).exit_code == 0
+    assert f"srt-slurm/{gone}.yaml" in names(leaf)
+    assert f"removed: {leaf}/srt-slurm/{gone}.yaml" in CliRunner().invoke(main, ["render", str(leaf), "--clean"]).stdout
+    assert CliRunner().invoke(main, ["render", str(leaf), "--check"]).exit_code == 0
+
+
 def test_points_that_a_form_cannot_say_are_left_out_where_that_is_wanted(leaf: Path) -> None:
     """A leaf with such exports stays fresh without them."""
     disaggregated = '{prefill: 1xTP8, decode: 1xTP8, concurrency: [4], time_limit: "1:00:00"}'
