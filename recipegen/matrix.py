@@ -20,8 +20,10 @@ from recipegen.yamlsource import Document, parse_yaml, validate
 if TYPE_CHECKING:
     from recipegen.matrix_schema import BenchmarkSchema, MatrixSchema, PointSchema, SettingsSchema, ShapeSchema
 
-__all__ = ["canonical_flag", "merge_settings", "parse_duration", "parse_matrix"]
+__all__ = ["canonical_flag", "parse_duration", "parse_matrix"]
 
+LAST_HOUR = 23
+"""Of a day, beside a number of days."""
 MIN_TIME_LIMIT_S = 120
 
 _T = TypeVar("_T")
@@ -283,7 +285,7 @@ class _Builder:
 def parse_duration(text: str) -> int:
     """Return the seconds of H:MM:SS or D-HH:MM:SS; ValueError for anything else, as Slurm reads a bare number as minutes."""
     found = re.fullmatch(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)", text, re.ASCII)
-    if not found:
+    if not found or (found[1] and int(found[2]) > LAST_HOUR):
         raise ValueError(f"'{text}' is no duration; expected H:MM:SS or D-HH:MM:SS")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return days * 86400 + hours * 3600 + minutes * 60 + seconds

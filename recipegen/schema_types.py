@@ -39,7 +39,7 @@ FlagName = Annotated[
 ]
 Multiple = Annotated[float, Field(gt=0, le=1_000_000)]
 PathText = Annotated[str, Matching(r"^[A-Za-z0-9._/][A-Za-z0-9._/+@=-]*$", "a path or a hub id: letters, digits and . _ / + @ = -", most=300)]
-Duration = Annotated[str, Matching(r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$", "H:MM:SS or D-HH:MM:SS")]
+Duration = Annotated[str, Matching(r"^([0-9]{1,3}-([01]?[0-9]|2[0-3])|[0-9]{1,3}):[0-5][0-9]:[0-5][0-9]$", "H:MM:SS or D-HH:MM:SS")]
 
 PythonClass = Annotated[str, Matching(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$", "a class such as package.module.Class", most=200)]
 WheelOrGit = Annotated[str, Matching(r"^[^\s'\"$`\\;-][^\s'\"$`\\;]*$", "a wheel or a git URL, without blanks, quotes, $ and ;", most=300)]

@@ -114,14 +114,14 @@ def _in_folder(path: Path, folder: str) -> Path:
 
 
 def _working_tree(path: Path, other: RevisionSide | FolderSide) -> FolderSide:
-    """PATH as it is now; beside a revision without what git ignores, unless PATH is ignored as a whole."""
+    """PATH as it is now; beside a revision without what git ignores, unless nothing of PATH is git's, then or now."""
     if isinstance(other, RevisionSide):
         tracked = {
             _key(name, other.repository.path): file
             for name, file in other.repository.working_files().items()
-            if (name == other.repository.path or file.name == MATRIX) and file.is_file()
+            if (name == other.repository.path or file.name == MATRIX) and os.path.lexists(file) and not file.is_dir()
         }
-        if tracked:
+        if tracked or other.digests(other.algorithm):
             return FolderSide(WORKING_TREE, path, path, tracked)
     return FolderSide(WORKING_TREE, path, path)
 

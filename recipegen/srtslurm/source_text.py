@@ -8,7 +8,7 @@ from recipegen.document import Document
 from recipegen.errors import InputError, Problem, Source
 from recipegen.yamlsource import parse_yaml
 
-_LETTER = re.compile(r"[yYnN](?=\s*(?:$|[,}\]]|\s#))")
+_LETTER = re.compile(r"[yYnN](?=\s*(?:$|[,}\]:]|\s#))")
 _ROUNDS = 20
 """A round quotes what one report of problems names: more than enough for the variables of a recipe."""
 

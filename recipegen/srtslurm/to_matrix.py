@@ -12,7 +12,7 @@ from recipegen.plan import place_front_ends
 from recipegen.srtslurm.derive import FORMULAS, Derived, recognise
 from recipegen.srtslurm.group import Group, point_names
 from recipegen.srtslurm.layers import Layers, layer
-from recipegen.srtslurm.recipe import Entry, SrtRecipe, SrtRole
+from recipegen.srtslurm.recipe import Entry, SrtFrontend, SrtRecipe, SrtRole
 from recipegen.srtslurm.yaml_text import Flow, Item, Key, MatrixText, block, flow
 
 MAX_HOURS = 999
@@ -87,9 +87,16 @@ def _frontend_keys(recipes: Sequence[SrtRecipe]) -> Iterator[Key]:
     several = any(one.frontend.stated or len(place_front_ends(one.frontend.replicas, one.nodes)) > 1 for one in recipes)
     found = [Key(name="args", value=tuple(map(_key, frontend.args)))] if frontend.args else []
     found += [Key(name="env", value=tuple(map(_variable, frontend.env)))] if frontend.env else []
-    found += map(_key, frontend.settings) if several else []
+    found += _several_keys(frontend) if several else []
     if found:
         yield Key(name="frontend", value=tuple(found))
+
+
+def _several_keys(frontend: SrtFrontend) -> Iterator[Key]:
+    """How many there are, and what is said of nginx."""
+    if frontend.replicas > 1:
+        said = {"replicas": frontend.replicas, "nginx_image": frontend.nginx_image, "session_header": frontend.session_header}
+        yield from (Key(name=name, value=Flow(value), source=frontend.places[name]) for name, value in said.items() if value)
 
 
 def _slurm_keys(recipe: SrtRecipe) -> Iterator[Key]:

@@ -210,3 +210,24 @@ def test_hostile_names_and_values_are_inert(repo: Path) -> None:
         assert "\x1b" not in done.stdout
         assert not any(line.startswith("::") for line in done.stdout.splitlines())
     assert "@all" not in run("--format", "markdown").stdout
+
+
+def test_a_matrix_that_git_ignores_takes_no_place_of_one_that_is_gone(repo: Path) -> None:
+    other = Path("recipes/tmp/matrix.yaml")
+    Path(".gitignore").write_text("tmp/\n")
+    other.parent.mkdir()
+    other.write_text(PUBLISHED)
+    MATRIX.unlink()
+    done = run("recipes")
+    assert (done.exit_code, "tmp" in done.stdout, "matrix removed" in done.stdout) == (1, False, True)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "dangling link"])
+def test_what_stands_in_the_place_of_a_matrix_is_not_its_removal(repo: Path, kind: str) -> None:
+    MATRIX.unlink()
+    if kind == "pipe":
+        os.mkfifo(MATRIX)
+    else:
+        MATRIX.symlink_to("nowhere")
+    done = run()
+    assert (done.exit_code, "cannot be used" in done.stdout) == (2, True)

@@ -39,6 +39,13 @@ def setup_script(site: Site, text: str) -> str:
     return f"setup_script: {script}\n"
 
 
+def container(site: Site) -> dict[str, object]:
+    """An image, which the stand-in for pyxis takes: a simulation runs a setup script in a container only."""
+    image = site.folder / "vllm.sqsh"
+    image.touch()
+    return {"runtime": "pyxis", "images": {"vllm/vllm-openai:v0.28.0": str(image)}}
+
+
 def steps_of(run: Run) -> dict[str, Process]:
     """The task of each step of a job."""
     tasks = [task for task in tasks_on(run.site.cluster) if task.environ.get("SLURM_JOB_ID") == run.job]
@@ -46,11 +53,11 @@ def steps_of(run: Run) -> dict[str, Process]:
 
 
 def test_a_recipe_s_own_node_setup_and_options_reach_the_job(site: Site) -> None:
-    script = setup_script(site, 'echo "$SLURM_JOB_NAME" >>"$RUN_DIR/setup.$SLURM_PROCID"\n')
+    script = setup_script(site, 'echo "$SLURM_JOB_NAME $SLURM_CPUS_PER_TASK $FAKEPYXIS_CONTAINER_REMAP_ROOT" >>"$RUN_DIR/setup.$SLURM_PROCID"\n')
     leaf = leaf_of(
         site, f"{script}{SLURM}infra: {{dedicated_node: true}}\ndeadlines: {{ready: 77}}\nfrontend: {{args: {{router-mode: round-robin}}}}\n"
     )
-    run = site.submit(leaf, PAIR, profile=site.profile(sbatch={"nice": 3}, srun=["--distribution=block"]))
+    run = site.submit(leaf, PAIR, profile=site.profile(sbatch={"nice": 3}, srun=["--distribution=block"], container=container(site)))
     run.ready()
     nodes = [line.split()[1] for line in (run.folder / "nodes.txt").read_text().splitlines()]
     steps = steps_of(run)
@@ -60,12 +67,14 @@ def test_a_recipe_s_own_node_setup_and_options_reach_the_job(site: Site) -> None
         "prefill-0": 1,
         "decode-0": 2,
     }
-    assert [(run.folder / f"setup.{node}").read_text() for node in range(3)] == ["check\n"] * 3
+    assert [(run.folder / f"setup.{node}").read_text() for node in range(3)] == ["check 2 1\n"] * 3
     job = site.cluster.run(["scontrol", "show", "job", run.job]).stdout
     assert f"Extra={EXTRA} \n" in job
     assert "Nice=3 " in job  # of both the profile's
     given = {name: (task.environ.get("SLURM_CPUS_PER_TASK"), task.environ["SLURM_DISTRIBUTION"]) for name, task in steps.items()}
     assert [given[name] for name in ("prefill-0", "decode-0", "frontend")] == [("2", "block"), ("2", "block"), (None, "block")]
+    rooted = {name for name, task in steps.items() if task.environ.get("FAKEPYXIS_CONTAINER_REMAP_ROOT") == "1"}
+    assert rooted == {"prefill-0", "decode-0", "frontend", "probe"} & steps.keys()
     record = run.read("run.json")
     assert record
     assert record["ready_timeout_s"] == 77
@@ -76,10 +85,13 @@ def test_a_recipe_s_own_node_setup_and_options_reach_the_job(site: Site) -> None
 
 
 def test_a_setup_script_that_fails_ends_the_job_and_is_named(site: Site) -> None:
-    run = site.submit(leaf_of(site, setup_script(site, "echo no network >&2; exit 9\n")), PAIR)
+    script = setup_script(site, "echo no network >&2; exit 9\n")
+    run = site.submit(leaf_of(site, script), PAIR, profile=site.profile(container=container(site)))
     assert_marker(run, reason="node_check", code=1, ready=False)
-    assert "no network\n" in (run.folder / "logs/check.0.log").read_text()
-    assert f"the recipe's setup script {site.folder}/setup.sh ended with code 9" in run.ended()["detail"]
+    logs = list((run.folder / "logs").glob("setup.*.log"))
+    assert [log.read_text() for log in logs] == ["no network\n"] * 2
+    problem = f"the recipe's setup script {site.folder}/setup.sh ended with code 9; see logs/setup.*.log (2 nodes)"
+    assert run.ended()["detail"].split("|") == [problem]
     assert not list((run.folder / "logs").glob("prefill-*"))
     run.gone()
 

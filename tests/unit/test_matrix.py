@@ -107,6 +107,7 @@ def test_a_false_flag_is_its_negative() -> None:
         ('{prefill: TP8, concurrency: [1], time_limit: "1:00:00"}', (LINE, 5), "`prefill` and `decode`, or `agg` alone"),
         ('{prefill: TP8, decode: TP8, agg: TP8, concurrency: [1], time_limit: "1:00:00"}', (LINE, 5), "`agg` alone"),
         ('{agg: TP8, concurrency: [4, 2], time_limit: "1:00:00"}', (LINE, 29), "must rise"),
+        ('{agg: TP8, concurrency: [1], time_limit: "1-24:00:00"}', (LINE, 46), "expected H:MM:SS or D-HH:MM:SS"),
         ('{agg: TP8, concurrency: [1], time_limit: "0:00:00"}', (LINE, 46), "zero is no limit for Slurm"),
         ("{agg: TP8, concurrency: [1], time_limit: 1:00:00}", (LINE, 46), "quote"),
         ('{agg: TP8, concurrency: [1], sized_fr: 2, time_limit: "1:00:00"}', (LINE, 34), "did you mean 'sized_for'?"),

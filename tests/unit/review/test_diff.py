@@ -301,3 +301,16 @@ def test_what_several_front_ends_change_is_told() -> None:
     assert set(told(change, Section.PORT)) == {"FRONTEND_REPLICA_PORT"}
     more = only(compare(old + "frontend: {replicas: 2}\n", old + "frontend: {replicas: 3}\n"))
     assert told(more, Section.JOB) == {"front ends": ("2", "3"), "front end nodes": ("1-2", "1-3")}
+
+
+@pytest.mark.parametrize(
+    ("shape", "old", "new", "wanted"),
+    [
+        ("1xDP16", 10, 12, ("10", "12")),  # four nodes, three front ends
+        ("1xTP4", 10, 12, ("10", "12")),
+        ("1xDP16", 3, 10, (None, "10")),
+    ],
+)
+def test_front_ends_that_have_no_node_are_told_as_an_export_asks_for_them(shape: str, old: int, new: int, wanted: tuple[str | None, str]) -> None:
+    texts = [matrix_of(agg_point(shape)) + f"frontend: {{replicas: {count}}}\n" for count in (old, new)]
+    assert told(only(compare(*texts)), Section.JOB) == {"front ends wanted": wanted}

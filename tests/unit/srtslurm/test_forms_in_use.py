@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from recipegen.engines import REAL
 from recipegen.matrix import parse_matrix
+from recipegen.pipeline import plan_matrix
 from recipegen.recipe import make_recipe
+from recipegen.srtslurm.export import export_point
 from recipegen.srtslurm.report import Outcome
 from recipegen.srtslurm.source_text import parse_recipe
 from recipegen.srtslurm.tree import plant
-from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, reasons
+from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, import_texts, reasons
 
 DYNAMO_V1, DYNAMO_V2 = "version: 1.2.1, install: false", "source: {pypi: 1.2.1}, install: false"
 STATED = "frameworks: {dynamo: 1.2.1, vllm: 0.28.0}"
@@ -191,3 +194,54 @@ def test_what_the_job_gives_to_all_processes_is_not_a_role_s(value: str, refused
     report, text = import_one(changed(V1, ("DYN_LOG: error", value)))
     assert (report.outcome is Outcome.REFUSED) == refused
     assert value.partition(":")[0] not in text
+
+
+DEV = "1.2.0.dev20260426"
+NAMED = f"ai_dynamo-{DEV}-py3-none-any.whl"
+BY_PIP = (
+    f"the wheel of Dynamo {DEV} is installed by pip, from an index that has it (`environment: {{PIP_EXTRA_INDEX_URL: ...}}` of the cluster's profile)"
+)
+BY_SCRIPT = f"the wheel of Dynamo {DEV} is not installed by the job: a setup script finds its name in DYNAMO_VERSION and DYNAMO_WHEEL_NAME"
+
+
+@pytest.mark.parametrize(
+    ("dynamo", "install", "note"),
+    [
+        (f"wheel: {DEV}", "pip", BY_PIP),
+        (f"wheel: {DEV}, install: true", "pip", BY_PIP),
+        (f"wheel: {DEV}, install: false", "present", BY_SCRIPT),
+    ],
+)
+@pytest.mark.parametrize("layout", [V1, V2])
+def test_a_wheel_sets_the_variables_of_srtctl_for_all_processes(layout: str, dynamo: str, install: str, note: str) -> None:
+    """Below those of `environment`, above a role's own, as srtctl has them; and it comes back as a wheel."""
+    second = layout is V2
+    said = dynamo.replace(f"wheel: {DEV}", f"source: {{wheel: {DEV}}}") if second else dynamo
+    text = changed(
+        layout, (DYNAMO_V2 if second else DYNAMO_V1, said), ("slurm:", "setup_script: deps.sh\nenvironment: {DYNAMO_VERSION: mine}\nslurm:")
+    )
+    text = text.replace("DYN_LOG: error", "DYNAMO_WHEEL_NAME: roles")
+    report, matrix = import_one(text)
+    (plan,) = plan_matrix(matrix.encode(), "matrix.yaml")
+    wanted = {"DYNAMO_VERSION": "mine", "DYNAMO_WHEEL_NAME": NAMED}
+    for variables in (*(role.recipe.env for role in plan.roles), plan.recipe.job.frontend_env):
+        assert {one.name: one.value for one in variables} == wanted, reasons(report)
+    assert (plan.recipe.runtime.dynamo.version, plan.recipe.runtime.dynamo.install) == (DEV, install)
+    assert note in [one.message for one in report.notes]
+    again = yaml.safe_load(export_point(plan, "srt-slurm-v2" if second else "srt-slurm"))
+    assert again["dynamo"] == {"install": install == "pip", **yaml.safe_load(f"{{{said}}}")}
+    assert again["frontend"]["env"] == {"DYNAMO_VERSION": "mine"}
+
+
+def test_a_wheel_by_its_file_sets_no_variables() -> None:
+    _, matrix = import_one(changed(V1, (DYNAMO_V1, f"wheel: /wheels/{NAMED}")))
+    assert "DYNAMO_" not in matrix
+    assert "carried" not in matrix.replace("carried:\n  model.precision: fp8\n", "")
+
+
+def test_a_letter_is_a_text_also_as_a_key() -> None:
+    _, text = import_one(changed(V1, ("DYN_LOG: error", "Y: n")))
+    assert [(one.name, one.value) for one in parse_matrix(text, "matrix.yaml").common.env] == [("Y", "n")]
+    swept = changed(V1, ("name: tiny", "sweep: {y: [64, 128]}\nname: tiny"), ("4x16", "'{y}'"))
+    (report,) = import_texts(swept).reports
+    assert (report.jobs, report.kept) == (2, 2)
