@@ -1,4 +1,4 @@
-"""Rules over what a matrix pins and asks for itself: a model, Dynamo, a setup script, NATS, nginx."""
+"""Rules over what a matrix pins and asks for itself: a model, Dynamo and where it comes from, a setup script, NATS, nginx."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import ClusterView, PointView
 from recipegen.errors import Source
 from recipegen.model import Recipe
+
+_INDEXES = frozenset({"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_CONFIG_FILE"})
+"""Variables by which pip finds packages elsewhere (pip's documentation, configuration by environment variables)."""
 
 
 @rule("model-unpinned", Severity.WARNING)
@@ -76,6 +79,21 @@ def setup_script(view: ClusterView) -> Iterator[Fault]:
         yield Fault(view.point.recipe.job.setup_source, message, f"mount {path.rpartition('/')[0] or '/'} in `container.mounts`")
 
 
+@rule("cluster-dynamo-index", Severity.WARNING)
+def dynamo_index(view: ClusterView) -> Iterator[Fault]:
+    """A development version of Dynamo is installed by pip, and the profile names no index that has it.
+
+    The public index has releases only. Unless the image brings an index of its own, which cannot be seen from here, every node fails
+    to install Dynamo, and the job ends there.
+
+    Mend: name an index in the profile, `environment: {PIP_EXTRA_INDEX_URL: ...}`; or give a wheel by `install: wheel`, or take a release.
+    """
+    dynamo = view.point.recipe.runtime.dynamo
+    if dynamo.install == "pip" and ".dev" in dynamo.version and not _INDEXES & view.profile.environment.keys():
+        message = f"pip is to install Dynamo {dynamo.version}, which the public index does not have, and the profile names no other index"
+        yield Fault(view.at("environment"), message, "set `environment: {PIP_EXTRA_INDEX_URL: ...}` of the profile")
+
+
 @rule("cluster-nats", Severity.ERROR)
 def nats(view: ClusterView) -> Iterator[Fault]:
     """Requests go over NATS, which this cluster does not have.
@@ -106,7 +124,7 @@ def nginx(view: ClusterView) -> Iterator[Fault]:
 
 
 POINT_RULES: tuple[Rule[PointView], ...] = (unpinned, dynamo_unpinned)
-CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (alias, setup_script, nats, nginx)
+CLUSTER_RULES: tuple[Rule[ClusterView], ...] = (alias, setup_script, dynamo_index, nats, nginx)
 
 
 def _model_place(recipe: Recipe) -> Source:

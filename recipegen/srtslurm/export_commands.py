@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from recipegen.launch import LaunchPlan, Process
 from recipegen.model import Placeholder, Word
 from recipegen.shell import quote_word
-from recipegen.srtslurm.export_front_ends import front_end_lines, nginx_function
+from recipegen.srtslurm.export_front_ends import front_end_lines, nginx_functions
 
 READY_TIMEOUT_S = 7200
 """What a cluster profile has where it says nothing else."""
@@ -53,7 +53,7 @@ def _inputs(plan: LaunchPlan) -> Iterator[str]:
         yield f'export NATS_SERVER="nats://$NODE_0:{ports["NATS_PORT"]}" DYN_REQUEST_PLANE=nats DYN_EVENT_PLANE=nats'
     else:
         yield "export DYN_REQUEST_PLANE=tcp DYN_EVENT_PLANE=zmq"
-    yield from nginx_function(plan)
+    yield from nginx_functions(plan)
 
 
 def _node(plan: LaunchPlan, node: int) -> Iterator[str]:
@@ -70,10 +70,11 @@ def _node(plan: LaunchPlan, node: int) -> Iterator[str]:
 
 
 def _setup(plan: LaunchPlan, node: int) -> Iterator[str]:
-    """The recipe's own preparation, with the environment of the node's first worker, or of the front end where it has none."""
+    """The recipe's own preparation, with the environment of the node's first worker but for its GPUs, or of the front end where it has none."""
     if plan.recipe.job.setup_script:
         first = next((process.env for process in plan.processes if process.node_index == node), plan.recipe.job.frontend_env)
-        settings = "".join(f"{var.name}={quote_word(var.value)} " for var in first if isinstance(var.value, str))
+        shared = [var for var in first if isinstance(var.value, str) and var.name != "CUDA_VISIBLE_DEVICES"]
+        settings = "".join(f"{var.name}={quote_word(var.value)} " for var in shared)
         yield f"{settings}bash {shlex.quote(plan.recipe.job.setup_path)} || exit"
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from recipegen.errors import InputError, Problem
 from recipegen.launch import LaunchPlan, RolePlan
 from recipegen.layout import span
-from recipegen.model import NGINX_IMAGE, Dynamo, Flag, JobSettings, ModelSpec, Recipe, Role
+from recipegen.model import NGINX_IMAGE, Dynamo, EnvVar, Flag, JobSettings, ModelSpec, Recipe, Role
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.export_benchmark import benchmark_fields
-from recipegen.srtslurm.export_limits import limits
+from recipegen.srtslurm.export_limits import is_switched, limits, other_gpus
 from recipegen.srtslurm.export_text import Path, SrtDocument
 from recipegen.srtslurm.v1 import INTERVAL_S
 from recipegen.srtslurm.v1_events import MODES
 from recipegen.srtslurm.v1_flags import SERVED
 from recipegen.srtslurm.v1_frontend import AFFINITY, HEADER, IMAGE, MORE, SEVERAL
 from recipegen.srtslurm.v1_nodes import ACROSS, ALLOW
-from recipegen.srtslurm.v1_runtime import DYNAMO_GIT, HUB
+from recipegen.srtslurm.v1_runtime import DYNAMO_GIT, HUB, WHEEL, wheel_variables
 
 UNKNOWN_PRECISION = "unknown"
 """srtctl wants a text, and only shows it."""
@@ -28,14 +28,14 @@ _GPU_TYPES = {ours: theirs for theirs, ours in keys.HARDWARE.items()}
 
 def v1_document(plan: LaunchPlan) -> SrtDocument:
     """Return a point as a recipe of the first layout; InputError with everything that srtctl cannot be told."""
-    if problems := [*limits(plan.recipe), *_other_git(plan.recipe)]:
+    if problems := [*limits(plan), *_other_git(plan.recipe)]:
         raise InputError(problems)
     return _document(plan)
 
 
 def common_document(plan: LaunchPlan) -> SrtDocument:
     """Return what the second layout is made from: as `v1_document`, but Dynamo may come from any repository."""
-    if problems := limits(plan.recipe):
+    if problems := limits(plan):
         raise InputError(problems)
     return _document(plan)
 
@@ -47,15 +47,15 @@ def _document(plan: LaunchPlan) -> SrtDocument:
         **_given(identity=_identity(recipe)),
         "slurm": {"time_limit": _duration(recipe.time_limit_s)},
         "model": {"path": model_path(recipe.model), "container": recipe.runtime.image, "precision": _precision(recipe.model)},
-        "dynamo": _dynamo(recipe.runtime.dynamo),
+        "dynamo": _dynamo(recipe),
         **_given(setup_script=job.setup_script, infra={"etcd_nats_dedicated_node": True} if job.dedicated_node else {}),
         "resources": _resources(plan),
-        "frontend": _frontend(job),
+        "frontend": _frontend(recipe),
         "backend": _backend(plan),
         **_given(health_check=_health(job.ready_s), sbatch_directives=_sbatch(job), srun_options=_srun(job)),
         "benchmark": benchmark_fields(recipe),
     }
-    return SrtDocument(fields=put_back(fields, _carried(job)), notes=dict(_notes(plan)))
+    return SrtDocument(fields=put_back(fields, _carried(job)), notes=dict(_notes(plan)), head=tuple(filter(None, [other_gpus(plan)])))
 
 
 def _other_git(recipe: Recipe) -> Iterator[Problem]:
@@ -81,7 +81,7 @@ def put_back(fields: Mapping[str, Any], carried: Mapping[str, Any]) -> dict[str,
 def _carried(job: JobSettings) -> dict[str, Any]:
     """What an import kept, by its path in the first layout, as far as that has room for it."""
     named = {keys.CARRIED_IN_V1.get(path, path): value for path, value in job.carried.items()}
-    return {path: value for path, value in named.items() if "[" not in path and path.partition(".")[0] not in keys.ONLY_IN_V2}
+    return {path: value for path, value in named.items() if "[" not in path and path.partition(".")[0] not in keys.ONLY_IN_V2 and path != WHEEL}
 
 
 def _with(fields: Mapping[str, Any], path: list[str], value: object) -> dict[str, Any]:
@@ -91,11 +91,12 @@ def _with(fields: Mapping[str, Any], path: list[str], value: object) -> dict[str
 
 
 def _identity(recipe: Recipe) -> dict[str, Any]:
-    """The pins that are checked on the nodes; none where neither the revision nor a build says more than the recipe's other keys."""
+    """The pins that are checked on the nodes; none where the revision, a build and what an import kept say no more than the other keys."""
     model, runtime = recipe.model, recipe.runtime
-    if not model.revision and not runtime.vllm and runtime.dynamo.install not in {"wheel", "git"}:
+    kept = any(path.startswith("identity.") for path in recipe.job.carried)
+    if not model.revision and not runtime.vllm and not kept and runtime.dynamo.install not in {"wheel", "git"}:
         return {}
-    pin = {**_given(repo=model.repo if model.is_hub_id else ""), "revision": model.revision} if model.revision else {}
+    pin = _given(repo=model.repo if model.is_hub_id else "", revision=model.revision) if model.revision or kept else {}
     frameworks = _given(dynamo=runtime.dynamo.version, vllm=runtime.vllm)
     return {**_given(model=pin), "container": {"image": runtime.image}, **_given(frameworks=frameworks)}
 
@@ -108,14 +109,29 @@ def _precision(model: ModelSpec) -> str:
     return (moe.expert_dtype if moe else model.architecture.dtype).upper()
 
 
-def _dynamo(dynamo: Dynamo) -> dict[str, Any]:
+def _dynamo(recipe: Recipe) -> dict[str, Any]:
+    dynamo, wheel = recipe.runtime.dynamo, _wheel(recipe)
     plane = _given(request_plane=dynamo.request_plane if dynamo.request_plane != "tcp" else "")
     if dynamo.install == "wheel":
         return {"wheel": dynamo.source, "install": True, **plane}
     if dynamo.install == "git":
         commit = git_source(dynamo)[1]
         return {**({"hash": commit} if commit else {"top_of_tree": True}), "install": True, **plane}
-    return {**_given(version=dynamo.version), "install": dynamo.install == "pip", **plane}
+    source = {"wheel": wheel} if wheel else _given(version=dynamo.version)
+    return {**source, "install": dynamo.install == "pip", **plane}
+
+
+def _wheel(recipe: Recipe) -> str:
+    """The version of the wheel that an import kept, unless the matrix has come to name another Dynamo: srtctl stages wheels from other indexes."""
+    dynamo = recipe.runtime.dynamo
+    kept = recipe.job.carried.get(WHEEL)
+    return dynamo.version if kept == dynamo.version and dynamo.install in {"pip", "present"} else ""
+
+
+def _variables(recipe: Recipe, variables: Iterable[EnvVar]) -> dict[str, str]:
+    """Variables without those that srtctl derives from a wheel itself."""
+    derived = wheel_variables(wheel) if (wheel := _wheel(recipe)) else {}
+    return {var.name: str(var.value) for var in variables if derived.get(var.name) != str(var.value)}
 
 
 def git_source(dynamo: Dynamo) -> tuple[str, str]:
@@ -153,13 +169,13 @@ def role_nodes(plan: LaunchPlan) -> dict[Role, int]:
 
 def _colocation(plan: LaunchPlan) -> dict[str, bool]:
     """The switches by which srtctl goes on to nodes without prefill workers; for one that both share it needs none."""
-    beyond = plan.recipe.colocate and plan.roles[0].layout.nodes < role_nodes(plan)[Role.PREFILL]
-    return {ALLOW: True, ACROSS: True} if beyond else {}
+    return {ALLOW: True, ACROSS: True} if is_switched(plan) else {}
 
 
-def _frontend(job: JobSettings) -> dict[str, Any]:
+def _frontend(recipe: Recipe) -> dict[str, Any]:
     """The number as it is wanted: srtctl starts no more than there are nodes for, either."""
-    args, env = {flag.name: flag.value for flag in job.frontend_args}, {var.name: str(var.value) for var in job.frontend_env}
+    job = recipe.job
+    args, env = {flag.name: flag.value for flag in job.frontend_args}, _variables(recipe, job.frontend_env)
     several: dict[str, Any] = {MORE: job.front_ends - 1} if job.front_ends > 1 else {}
     several |= {IMAGE: job.nginx_image} if job.nginx_image not in ("", NGINX_IMAGE) else {}
     several |= {AFFINITY: True, HEADER: job.session_header} if job.session_header else {}
@@ -167,7 +183,7 @@ def _frontend(job: JobSettings) -> dict[str, Any]:
 
 
 def _backend(plan: LaunchPlan) -> dict[str, Any]:
-    environment = {f"{MODES[role.layout.role]}_environment": {var.name: str(var.value) for var in role.recipe.env} for role in plan.roles}
+    environment = {f"{MODES[role.layout.role]}_environment": _variables(plan.recipe, role.recipe.env) for role in plan.roles}
     configs = {MODES[role.layout.role]: _flags(plan.recipe, role) for role in plan.roles}
     events = {MODES[role.layout.role]: True for role in plan.roles if role.recipe.kv_events}
     return {"type": "vllm", "connector": None, **_colocation(plan), **_given(kv_events_config=events, **environment), "vllm_config": configs}

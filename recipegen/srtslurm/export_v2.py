@@ -43,7 +43,7 @@ def v2_document(plan: LaunchPlan) -> SrtDocument:
     left_out = [f"{name}: {value}" for name, value in first.fields["benchmark"].items() if name not in fields["benchmark"]]
     head = (f"left out, as `schema: 2` refuses it here: benchmark.{', benchmark.'.join(left_out)}",) if left_out else ()
     own = {path: value for path, value in plan.recipe.job.carried.items() if path.partition(".")[0] in _OWN}
-    return SrtDocument(fields=put_back(fields, own), notes=dict(_notes(first)), head=head)
+    return SrtDocument(fields=put_back(fields, own), notes=dict(_notes(first)), head=(*first.head, *head))
 
 
 def _resources(plan: LaunchPlan, section: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,13 +83,13 @@ def _services(plan: LaunchPlan, infra: Mapping[str, Any]) -> dict[str, Any]:
 def _dynamo(plan: LaunchPlan, section: Mapping[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in section.items() if name not in {"version", "wheel", "git", "hash", "top_of_tree", "cargo_patches"}}
     patches = {"patches": section["cargo_patches"]} if "cargo_patches" in section else {}
-    source = {**_source(plan.recipe.runtime.dynamo), **patches}
+    source = {**_source(plan.recipe.runtime.dynamo, section), **patches}
     return {**({"source": source} if source else {}), **rest}
 
 
-def _source(dynamo: Dynamo) -> dict[str, str]:
-    if dynamo.install == "wheel":
-        return {"wheel": dynamo.source}
+def _source(dynamo: Dynamo, section: Mapping[str, Any]) -> dict[str, str]:
+    if "wheel" in section:
+        return {"wheel": section["wheel"]}
     if dynamo.install == "git":
         repository, commit = git_source(dynamo)
         return {"git": repository, **({"rev": commit} if commit else {})}

@@ -60,7 +60,8 @@ def _shared(recipe: SrtRecipe) -> object:
     return (
         *(recipe.model, recipe.hardware, recipe.gpus_per_node, recipe.runtime, recipe.isl, recipe.osl, recipe.max_model_len),
         *(_values(entries) for entries in (recipe.benchmark, recipe.sbatch, recipe.srun)),
-        *(_values(entries) for entries in (recipe.frontend.args, recipe.frontend.env, recipe.frontend.settings)),
+        *(_values(entries) for entries in (recipe.frontend.args, recipe.frontend.env)),
+        *(recipe.frontend.replicas, recipe.frontend.nginx_image, recipe.frontend.session_header),
         *(recipe.setup_script, recipe.dedicated_node, recipe.ready_s, repr(sorted(recipe.carried.items()))),
         *(
             (one.role, one.kv_events, _values(one.env), _values(flag for flag in one.flags if flag.name not in BATCH | {BLOCK}))

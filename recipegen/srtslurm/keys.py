@@ -39,7 +39,7 @@ FRONTEND = {
 }
 NGINX = {
     "nginx_keepalive_timeout": "nginx has its own limits for idle connections",
-    "nginx_raise_ulimit": "nginx always takes as many open files as the node allows",
+    "nginx_raise_ulimit": "nginx always takes as many open files as the node allows, up to 131072",
     "nginx_session_affinity": "sessions are not kept together unless it is true",
     "nginx_session_affinity_header": "sessions are not kept together",
 }

@@ -21,6 +21,15 @@ class Comment:
 NO_COMMENT = Comment()
 
 
+@dataclass(frozen=True)
+class Remark:
+    """Comment lines of a file, without '#', and the path of the key at which they stand (empty: none); or what stands `behind` its value."""
+
+    path: str
+    lines: tuple[str, ...]
+    behind: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """A flag, a variable or a setting: its name as recipegen writes it, its value, its place and its comment."""
@@ -78,20 +87,18 @@ class SrtRuntime:
 
 @dataclass(frozen=True, kw_only=True)
 class SrtFrontend:
-    """The front ends: arguments and variables of each, and what a matrix says of several (`replicas`, `nginx_image`, `session_header`).
+    """The front ends: arguments and variables of each, how many are wanted, and what is said of nginx before several (empty: nothing).
 
-    `stated` tells whether the recipe itself says how many there are, or leaves that to srtctl.
+    `stated` tells whether the recipe itself says how many there are, or leaves that to srtctl. `places` are by the names of these fields.
     """
 
     args: tuple[Entry, ...] = ()
     env: tuple[Entry, ...] = ()
-    settings: tuple[Entry, ...] = ()
+    replicas: int = 1
+    nginx_image: str = ""
+    session_header: str = ""
     stated: bool = field(default=True, compare=False)
-
-    @property
-    def replicas(self) -> int:
-        """How many front ends are wanted."""
-        return next((one.value for one in self.settings if one.name == "replicas" and isinstance(one.value, int)), 1)
+    places: Mapping[str, Source] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +106,14 @@ class SrtRecipe:
     """One job of a recipe file. `variant` names the override or the sweep's values that make it; empty for a plain file.
 
     `max_model_len` of None leaves it to the model, `ready_s` of None to the cluster. With `colocate`, decode workers begin on the GPUs
-    that prefill workers leave free. `places` are by the names of these fields.
+    that prefill workers leave free. `remarks` are all comments of the file. `places` are by the names of these fields.
     """
 
     file: str
     variant: str
     name: str
     head: tuple[str, ...] = field(default=(), compare=False)
+    remarks: tuple[Remark, ...] = field(default=(), compare=False)
     model: SrtModel
     hardware: str
     gpus_per_node: int

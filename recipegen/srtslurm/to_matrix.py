@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from recipegen.catalogue import load_hardware, load_model, model_keys
 from recipegen.model import ModelSpec, Role, Topology
 from recipegen.plan import place_front_ends
+from recipegen.srtslurm.comments import with_remarks
 from recipegen.srtslurm.derive import FORMULAS, Derived, recognise
 from recipegen.srtslurm.group import Group, point_names
 from recipegen.srtslurm.layers import Layers, layer
@@ -38,7 +39,7 @@ def matrix_text(group: Group) -> MatrixText:
         Key(name="points", value=tuple(_points(group, args, env, derived, experts))),
         *([Key(name="carried", value=tuple(Key(name=n, value=Flow(v)) for n, v in first.carried.items()))] if first.carried else []),
     )
-    return block(keys, head=_head(group))
+    return with_remarks(block(keys, head=_head(group)), group.recipes)
 
 
 def _head(group: Group) -> Iterator[str]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recipegen.document import Document, Node
 from recipegen.errors import NOWHERE, Source
+from recipegen.srtslurm.comments import comment_behind, comment_of, read_remarks
+from recipegen.srtslurm.recipe import Remark
 from recipegen.yamlsource import MERGE
-
-_QUOTED_OR_COMMENT = re.compile(r"""(?<![^\s\[{,:-])(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|(?<=\s)(#.*)""")
-"""A value in quotes, passed over whole, or a comment."""
 
 Scalar = str | int | float | bool | None
 
@@ -21,7 +19,8 @@ Scalar = str | int | float | bool | None
 class Tree:
     """A value: `entries` of a mapping, `items` of a list, or the scalar itself.
 
-    `path` is how messages call it (`resources.prefill_nodes`), `above` and `behind` are the comments at its key, without '#'.
+    `path` is how messages call it (`resources.prefill_nodes`), `above` and `behind` are the comments at its key, without '#'. `remarks`
+    are all comments of the file: a document has them, and the `base` of its variants.
     """
 
     entries: dict[str, Tree] | None = None
@@ -32,6 +31,7 @@ class Tree:
     path: str = ""
     above: tuple[str, ...] = field(default=(), compare=False)
     behind: str = field(default="", compare=False)
+    remarks: tuple[Remark, ...] = field(default=(), compare=False)
 
     @property
     def is_null(self) -> bool:
@@ -54,7 +54,11 @@ class Tree:
 def plant(document: Document) -> Tree:
     """Return the tree of a parsed file."""
     lines = document.text.text.split("\n")
-    return _plant(document.root, document, lines, Tree(source=document.source(), key=document.source()))
+    tree = _plant(document.root, document, lines, Tree(source=document.source(), key=document.source()))
+    remarks, entries = read_remarks(document), dict(tree.entries or {})
+    if "base" in entries:
+        entries["base"] = replace(entries["base"], remarks=remarks)
+    return replace(tree, entries=entries, remarks=remarks)
 
 
 def plain(tree: Tree) -> object:
@@ -69,7 +73,7 @@ def plain(tree: Tree) -> object:
 def head_comment(document: Document) -> tuple[str, ...]:
     """Return the comment lines before the first key, without '#'."""
     lines = document.text.text.split("\n")[: max(document.source().line - 1, 0)]
-    return tuple(text for line in lines if (text := _comment(line)) is not None)
+    return tuple(text for line in lines if (text := comment_of(line)) is not None)
 
 
 def _plant(node: Node, document: Document, lines: list[str], here: Tree) -> Tree:
@@ -112,16 +116,7 @@ def _comments(lines: list[str], key: Source) -> tuple[tuple[str, ...], str]:
         return (), ""
     above: list[str] = []
     for before in reversed(lines[: key.line - 1]):
-        if (text := _comment(before)) is None:
+        if (text := comment_of(before)) is None:
             break
         above.insert(0, text)
-    return tuple(above), _behind(line)
-
-
-def _comment(line: str) -> str | None:
-    return line.strip().lstrip("#").strip() if line.lstrip().startswith("#") else None
-
-
-def _behind(line: str) -> str:
-    """The comment at the end of a line: from a '#' after a blank that stands in no quotes."""
-    return next((found[1].lstrip("#").strip() for found in _QUOTED_OR_COMMENT.finditer(line) if found[1] is not None), "")
+    return tuple(above), comment_behind(line)

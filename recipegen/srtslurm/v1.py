@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recipegen.catalogue import hardware_keys
 from recipegen.errors import InputError, Problem, Source, near_match
@@ -11,14 +11,14 @@ from recipegen.matrix import parse_duration
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.expand import Job
 from recipegen.srtslurm.reading import MISSING, WRONG_TYPE, Findings, Section
-from recipegen.srtslurm.recipe import Entry, SrtFrontend, SrtRecipe
+from recipegen.srtslurm.recipe import Entry, SrtFrontend, SrtModel, SrtRecipe, SrtRuntime
 from recipegen.srtslurm.tree import Tree
-from recipegen.srtslurm.v1_benchmark import read_benchmark
+from recipegen.srtslurm.v1_benchmark import BenchmarkPart, read_benchmark
 from recipegen.srtslurm.v1_flags import read_env
-from recipegen.srtslurm.v1_frontend import read_frontend
+from recipegen.srtslurm.v1_frontend import note_places, read_frontend
 from recipegen.srtslurm.v1_options import read_options
 from recipegen.srtslurm.v1_roles import Roles, read_roles
-from recipegen.srtslurm.v1_runtime import read_identity, read_model, read_name, read_runtime
+from recipegen.srtslurm.v1_runtime import read_identity, read_model, read_name, read_runtime, with_wheel
 
 DEFAULT_LIMIT_S = 4 * 3600
 """Time limit where a recipe leaves it to the cluster: what srt-slurm's set-up proposes as the cluster's default."""
@@ -52,32 +52,64 @@ def read_v1(job: Job, file: str, head: tuple[str, ...], hardware: str = "", find
     findings = findings or Findings()
     top = Section(findings, job.tree, "", Source(file, 1, 1))
     _check_schema(top)
-    name = read_name(findings, top)
-    identity = read_identity(top.section("identity"))
-    shared = read_env(findings, top.take("environment"))
-    role_part = read_roles(findings, top, shared)
-    model = read_model(findings, top.section("model"), identity, role_part.served_name)
-    runtime = read_runtime(findings, top.section("dynamo"), identity, model.image)
-    benchmark = read_benchmark(findings, top.section("benchmark"), top.where)
-    site = _read_site(findings, top, shared)
-    hardware = _hardware(findings, role_part, hardware)
+    parts = _read_parts(findings, top, hardware)
     top.finish(keys.TOP, known=("base", "sweep", "roles", "engine", "services"))
     if findings.problems:
         raise InputError(findings.problems)
+    return replace(
+        _assembled(parts, file, job.variant),
+        head=head,
+        remarks=job.tree.remarks,
+        carried=dict(findings.carried),
+        notes=tuple(findings.notes),
+        source=top.where,
+        places=dict(_places(job.tree)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    name: str
+    model: SrtModel
+    hardware: str
+    runtime: SrtRuntime
+    roles: Roles
+    benchmark: BenchmarkPart
+    site: _Site
+
+
+def _read_parts(findings: Findings, top: Section, hardware: str) -> _Parts:
+    name = read_name(findings, top)
+    identity = read_identity(top.section("identity"))
+    shared = with_wheel(read_env(findings, top.take("environment")), top.rest.get("dynamo"))
+    roles = read_roles(findings, top, shared)
+    model = read_model(findings, top.section("model"), identity, roles.served_name)
+    return _Parts(
+        name=name,
+        model=model.model,
+        hardware=_hardware(findings, roles, hardware),
+        runtime=read_runtime(findings, top.section("dynamo"), identity, model.image),
+        roles=roles,
+        benchmark=read_benchmark(findings, top.section("benchmark"), top.where),
+        site=_read_site(findings, top, shared, sum(role.nodes for role in roles.roles)),
+    )
+
+
+def _assembled(parts: _Parts, file: str, variant: str) -> SrtRecipe:
+    roles, benchmark, site = parts.roles, parts.benchmark, parts.site
     return SrtRecipe(
         file=file,
-        variant=job.variant,
-        name=name,
-        head=head,
-        model=model.model,
-        hardware=hardware,
-        gpus_per_node=role_part.gpus_per_node,
-        runtime=runtime,
+        variant=variant,
+        name=parts.name,
+        model=parts.model,
+        hardware=parts.hardware,
+        gpus_per_node=roles.gpus_per_node,
+        runtime=parts.runtime,
         isl=benchmark.isl,
         osl=benchmark.osl,
-        max_model_len=role_part.max_model_len,
-        roles=role_part.roles,
-        mtp=role_part.mtp,
+        max_model_len=roles.max_model_len,
+        roles=roles.roles,
+        mtp=roles.mtp,
         concurrency=benchmark.concurrency,
         time_limit_s=site.time_limit_s,
         benchmark=benchmark.settings,
@@ -87,11 +119,7 @@ def read_v1(job: Job, file: str, head: tuple[str, ...], hardware: str = "", find
         dedicated_node=site.dedicated_node,
         ready_s=site.ready_s,
         frontend=site.frontend,
-        colocate=role_part.colocate,
-        carried=dict(findings.carried),
-        notes=tuple(findings.notes),
-        source=top.where,
-        places=dict(_places(job.tree)),
+        colocate=roles.colocate,
     )
 
 
@@ -121,7 +149,7 @@ class _Site:
     frontend: SrtFrontend
 
 
-def _read_site(findings: Findings, top: Section, shared: tuple[Entry, ...]) -> _Site:
+def _read_site(findings: Findings, top: Section, shared: tuple[Entry, ...], workers: int) -> _Site:
     ready_s = _read_health(top.section("health_check"))
     frontend, frontend_alone = read_frontend(findings, top.section("frontend"), shared)
     infra = top.section("infra")
@@ -131,6 +159,7 @@ def _read_site(findings: Findings, top: Section, shared: tuple[Entry, ...]) -> _
         findings.note(top.where, "the dedicated node of the front end holds etcd and NATS, too")
     elif frontend_alone:
         findings.note(top.where, "one dedicated node holds etcd, NATS and the front end; the recipe has two")
+    note_places(findings, frontend, workers, infra.where, alone=frontend_alone, infra_alone=infra_alone)
     return _Site(
         time_limit_s=_read_time_limit(findings, top.section("slurm")),
         setup_script=_read_setup(findings, top),

@@ -145,7 +145,7 @@ def _kept(findings: Findings, given: dict[str, Tree]) -> Iterator[Entry]:
         elif why is not None and name in {"tp", "pp", "dp", "ep"}:
             findings.unsupported(tree, "write the long name, by which srtctl knows it, too")
         elif why is not None:
-            findings.note(tree.key, f"'{name}' is left out: it belongs to the launcher, which sets it itself")
+            findings.note(tree.key, f"'{name}' is left out: it belongs to the launcher, which sets it where a worker needs it")
         elif tree.is_null or tree.scalar is False:
             findings.note(tree.key, f"'{name}' is left out: srtctl passes no flag that is false or null")
         elif (entry := _entry_of(findings, tree, name)) is not None:

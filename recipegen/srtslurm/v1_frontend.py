@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
 
+from recipegen.errors import Source
+from recipegen.plan import place_front_ends
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.reading import UNSUPPORTED, Findings, Section, read_text
 from recipegen.srtslurm.recipe import Entry, SrtFrontend
@@ -28,34 +31,58 @@ def read_frontend(findings: Findings, frontend: Section, shared: tuple[Entry, ..
         findings.problem(UNSUPPORTED, kind.source, f"'{kind.path}' is {kind.kind}; the front end is Dynamo's, 'dynamo'")
     several = frontend.rest.get(SEVERAL)
     stated = (several is not None and not several.is_null) or frontend.says(MORE)
-    settings = () if frontend.switch(SEVERAL) is False else tuple(_several(findings, frontend))
+    found = SrtFrontend() if frontend.switch(SEVERAL) is False else _read_several(findings, frontend)
     alone = frontend.switch("dedicated_node") or False
     args, env = frontend.take("args"), frontend.take("env")
     if (placement := frontend.rest.get("orchestrator_placement")) is not None and placement.scalar == "head":
         frontend.take("orchestrator_placement")
-    frontend.finish({**keys.FRONTEND, **(keys.NGINX if settings else {})})
+    frontend.finish({**keys.FRONTEND, **(keys.NGINX if found.replicas > 1 else {})})
     own = read_env(findings, env)
     names = {entry.name for entry in own}
     variables = (*own, *(entry for entry in shared if entry.name not in names))
-    return SrtFrontend(args=read_options(findings, args), env=variables, settings=settings, stated=stated or len(settings) > 1), alone
+    stated = stated or bool(found.nginx_image or found.session_header)
+    return replace(found, args=read_options(findings, args), env=variables, stated=stated), alone
 
 
-def _several(findings: Findings, frontend: Section) -> Iterator[Entry]:
-    """What the matrix says of several front ends; nothing where there are none beside the first."""
+def _read_several(findings: Findings, frontend: Section) -> SrtFrontend:
+    """What the recipe says of several front ends; a single one where there are none beside the first."""
     tree = frontend.rest.get(MORE)
     more = frontend.whole(MORE, least=0)
     if more == 0:
         if tree is not None:
             findings.note(tree.key, f"'{tree.path}' is 0: srtctl starts one front end behind nginx; here it is the endpoint itself")
-        return
-    yield Entry(name="replicas", value=1 + (ADDITIONAL if more is None else more), source=tree.source if tree is not None else frontend.where)
-    image = frontend.take(IMAGE)
-    if image is not None:
-        yield Entry(name="nginx_image", value=read_text(findings, image), source=image.source)
+        return SrtFrontend()
+    places: dict[str, Source] = {"replicas": tree.source if tree is not None else frontend.where}
+    image = header = ""
+    if (tree := frontend.take(IMAGE)) is not None:
+        image, places["nginx_image"] = read_text(findings, tree), tree.source
     if (affinity := frontend.rest.get(AFFINITY)) is not None and frontend.switch(AFFINITY):
-        header = frontend.take(HEADER)
-        yield Entry(
-            name="session_header",
-            value=SESSION_HEADER if header is None else read_text(findings, header),
-            source=(affinity if header is None else header).source,
-        )
+        tree = frontend.take(HEADER)
+        header = SESSION_HEADER if tree is None else read_text(findings, tree)
+        places["session_header"] = (affinity if tree is None else tree).source
+    return SrtFrontend(replicas=1 + (ADDITIONAL if more is None else more), nginx_image=image, session_header=header, places=places)
+
+
+def note_places(findings: Findings, frontend: SrtFrontend, workers: int, where: Source, *, alone: bool, infra_alone: bool) -> None:
+    """Note where front ends are fewer or more than srtctl 1.0 has, or stand elsewhere, on so many nodes of workers.
+
+    Its head is the node of the front end alone, else the first worker's, also beside a node for etcd alone. Of several, nginx stands there,
+    and a front end on each node of workers behind it, as far as the recipe wants so many.
+    """
+    if not workers:
+        return  # complained of already
+    head, nodes = int(infra_alone and not alone), workers + (alone or infra_alone)
+    behind = min(frontend.replicas, nodes - head - 1) if frontend.replicas > 1 else 0
+    theirs = range(head + 1, head + 1 + behind) if behind else range(head, head + 1)
+    ours = place_front_ends(frontend.replicas, nodes)
+    if head and len(ours) == 1 and not behind:
+        findings.note(where, "beside a node for etcd alone, srtctl has the front end on the first worker's node; here that node has both")
+    elif ours != tuple(theirs):
+        told = f"on {nodes} nodes, counted from 0, srtctl has {_stand(theirs, head)}; here there {'are' if len(ours) > 1 else 'is'} {_stand(ours, 0)}"
+        findings.note(frontend.places.get("replicas", where), told)
+
+
+def _stand(nodes: Sequence[int], head: int) -> str:
+    count = "one front end on node" if len(nodes) == 1 else f"{len(nodes)} front ends on nodes"
+    place = f"{nodes[0]}" if len(nodes) == 1 else f"{nodes[0]}-{nodes[-1]}"
+    return f"{count} {place}" + ("" if nodes[0] == head else f", behind nginx on node {head}")

@@ -18,7 +18,7 @@ ALLOW, ACROSS = "allow_prefill_decode_colocation", "allow_prefill_decode_colocat
 
 @dataclass(frozen=True)
 class Share:
-    """Nodes, workers and GPUs of a worker, as far as a recipe gives them; `tree` is where that stands. Decode of 0 nodes has prefill's."""
+    """Nodes, workers and GPUs of a worker, as far as a recipe gives them; `tree` is where that stands. Decode of 0 nodes stands on prefill's."""
 
     nodes: int | None
     workers: int | None
@@ -55,7 +55,8 @@ def settle(findings: Findings, shares: Mapping[Role, Share], roles: tuple[SrtRol
     layouts = [layout for role in roles if (layout := _stand(findings, shares[role.role], role, per_node)) is not None]
     if len(layouts) < len(roles):
         return Settled(roles, colocate=False)
-    colocate = len(roles) > 1 and all(one.mode is LaunchMode.ONE_NODE for one in layouts) and _wanted(shares, roles, per_node, switches)
+    one_node = len(roles) > 1 and all(one.mode is LaunchMode.ONE_NODE for one in layouts)
+    colocate = one_node and _wanted(shares, layouts[0].nodes, roles, per_node, switches)
     if switches.tree is not None and not colocate:
         findings.note(switches.tree.key, f"'{switches.tree.path}' changes nothing: {_why_apart(switches)}")
     if len(layouts) > 1:
@@ -96,10 +97,16 @@ def _stand(findings: Findings, share: Share, role: SrtRole, per_node: int) -> Wo
         return None
 
 
-def _wanted(shares: Mapping[Role, Share], roles: tuple[SrtRole, ...], per_node: int, switches: Switches) -> bool:
-    """Whether srtctl lets decode begin on prefill's nodes: always where it has none of its own, else by the back end's switches."""
+def _wanted(shares: Mapping[Role, Share], prefills: int, roles: tuple[SrtRole, ...], per_node: int, switches: Switches) -> bool:
+    """Whether srtctl lets decode begin on the last of the `prefills` nodes that prefill takes.
+
+    By the back end's switches (`backends/vllm.py`, `should_colocate_prefill_decode`); without them only where no node is left behind
+    that one (`core/topology.py`, `allocate_endpoints`).
+    """
     fits_one = sum(role.workers * role.gpus for role in roles) <= per_node
-    return not shares[Role.DECODE].nodes or (switches.allow and (switches.across or fits_one))
+    if switches.allow and (switches.across or fits_one):
+        return True
+    return shares[Role.DECODE].nodes == 0 and shares[Role.PREFILL].nodes == prefills
 
 
 def _why_apart(switches: Switches) -> str:

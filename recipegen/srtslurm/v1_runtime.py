@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.reading import MISSING, UNSUPPORTED, WRONG_TYPE, Findings, Section
-from recipegen.srtslurm.recipe import SrtModel, SrtRuntime
+from recipegen.srtslurm.recipe import Comment, Entry, SrtModel, SrtRuntime
 from recipegen.srtslurm.tree import Tree, plain
 
 DEFAULT_DYNAMO = "0.8.0"
 """What srtctl installs where a recipe names no Dynamo."""
 DYNAMO_GIT = "https://github.com/ai-dynamo/dynamo.git"
+WHEEL = "dynamo.wheel"
+"""Where a wheel that is given by its version is carried, so that an export gives it back."""
 HUB = "hf:"
+DEVELOPMENT = ".dev"
+"""In the version of a development build, which the public index does not have."""
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SIDECAR_KEYS = ("sidecar_args", "sidecar_binary", "sidecar_context_length", "sidecar_port", "sidecar_startup_timeout")
@@ -97,6 +101,22 @@ def _image(section: Section) -> str:
     return section.text("container", required=True)
 
 
+def wheel_variables(version: str) -> dict[str, str]:
+    """Return what srtctl sets for all processes beside a wheel given by its version, for setup scripts (`DynamoConfig.get_wheel_environment`)."""
+    return {"DYNAMO_WHEEL_NAME": f"ai_dynamo-{version}-py3-none-any.whl", "DYNAMO_VERSION": version}
+
+
+def with_wheel(shared: tuple[Entry, ...], dynamo: Tree | None) -> tuple[Entry, ...]:
+    """Return the variables of all processes with those of the wheel below them. A file's name sets none: srtctl refuses it."""
+    tree = (dynamo.entries or {}).get("wheel") if dynamo is not None else None
+    if tree is None or not isinstance(tree.scalar, str) or not _VERSION.fullmatch(tree.scalar):
+        return shared
+    own = {entry.name for entry in shared}
+    comment = Comment(behind="srtctl's, for setup scripts")
+    found = (Entry(name=name, value=value, source=tree.key, comment=comment) for name, value in wheel_variables(tree.scalar).items())
+    return (*(entry for entry in found if entry.name not in own), *shared)
+
+
 def read_runtime(findings: Findings, section: Section, identity: Identity, image: str) -> SrtRuntime:
     """Read where Dynamo comes from, and which builds are stated."""
     stated = _version(findings, identity.dynamo)
@@ -108,18 +128,30 @@ def read_runtime(findings: Findings, section: Section, identity: Identity, image
     _refuse_sidecars(findings, section)
     section.finish({**keys.DYNAMO, **dict.fromkeys(_SIDECAR_KEYS, "there are no sidecars")})
     key, text = _source(findings, section, given, newest=newest)
-    if newest or key == "hash":
-        how, source, version = "git", repository + (f"@{text}" if text else ""), stated
-    elif key == "wheel" and not _VERSION.fullmatch(text):
-        how, source, version = "wheel", text, stated or (found[1] if (found := _WHEEL.search(text)) else "")
-    else:
-        how, source, version = "pip", "", text
+    how, source, version = _install(key, text, repository, stated, newest=newest)
+    if key == "wheel" and how == "pip":
+        findings.carried[WHEEL] = text
+        findings.note(section.where, f"the wheel of Dynamo {text} {_whence(text, install=install is not False)}")
     if install is False:
         how, source = "present", ""
     version = version or stated or _dynamo_version(findings, section, image, how)
-    if key == "wheel" and how == "pip":
-        findings.note(section.where, f"the wheel of Dynamo {text} is installed by pip, from an index that has it")
     return SrtRuntime(image=image, vllm=_version(findings, identity.vllm), dynamo=version, install=how, install_source=source, request_plane=plane)
+
+
+def _install(key: str, text: str, repository: str, stated: str, *, newest: bool) -> tuple[str, str, str]:
+    """How Dynamo is installed, from what, and its version as far as that says it."""
+    if newest or key == "hash":
+        return "git", repository + (f"@{text}" if text else ""), stated
+    if key == "wheel" and not _VERSION.fullmatch(text):
+        return "wheel", text, stated or (found[1] if (found := _WHEEL.search(text)) else "")
+    return "pip", "", text
+
+
+def _whence(version: str, *, install: bool) -> str:
+    if not install:
+        return "is not installed by the job: a setup script finds its name in DYNAMO_VERSION and DYNAMO_WHEEL_NAME"
+    where = " (`environment: {PIP_EXTRA_INDEX_URL: ...}` of the cluster's profile)" if DEVELOPMENT in version else ""
+    return f"is installed by pip, from an index that has it{where}"
 
 
 def _source(findings: Findings, section: Section, given: dict[str, Tree], *, newest: bool) -> tuple[str, str]:

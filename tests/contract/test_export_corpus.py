@@ -122,24 +122,25 @@ def dynamo(recipe: Recipe) -> None:
     section = recipe.setdefault("dynamo", {})
     section.setdefault("install", True)
     stated = recipe.get("identity", {}).get("frameworks", {}).get("dynamo")
-    wheel = section.pop("wheel", None)
     tag = re.search(r"vllm-runtime:(\d+\.\d+\.\d+)", recipe["model"]["container"])
-    section.setdefault("version", wheel or stated or (tag[1] if tag else None))
+    if "wheel" not in section:
+        section.setdefault("version", stated or (tag[1] if tag else None))
     if section.get("request_plane") == "tcp":
         del section["request_plane"]
 
 
 def identity(recipe: Recipe) -> None:
-    """Compared is what pins: everything else says again what other keys say."""
-    pins = recipe.setdefault("identity", {})
-    again = {"repo": recipe["model"]["path"].removeprefix("hf:"), "image": recipe["model"]["container"], "dynamo": recipe["dynamo"]["version"]}
-    for section in ("model", "container", "frameworks"):
-        own = pins.pop(section, {})
-        for name, value in again.items():
-            if own.get(name) == value:
-                del own[name]
-        if own:
-            pins[section] = own
+    """None is as good as one that only says again what other keys say; so is a model's name without a revision."""
+    pins, dynamo = recipe.setdefault("identity", {}), recipe["dynamo"]
+    again = {
+        "repo": recipe["model"]["path"].removeprefix("hf:"),
+        "image": recipe["model"]["container"],
+        "dynamo": dynamo.get("version", dynamo.get("wheel")),
+    }
+    if all(again.get(name) == value for section in pins.values() for name, value in section.items()):
+        recipe["identity"] = {}
+    elif pins.get("model") == {"repo": again["repo"]}:
+        del pins["model"]
 
 
 def health(recipe: Recipe) -> None:
@@ -177,7 +178,7 @@ NORMALISATIONS = (
     Normalisation("an environment without variables is none", environment, needed=False),
     Normalisation("a time limit has no leading zero, and is written out", time_limit),
     Normalisation("what sa-bench does by default is written out; concurrencies are texts as 1x2x4, in order", benchmark),
-    Normalisation("Dynamo is named by its version, also where the wheel's version or the image's tag says it", dynamo),
+    Normalisation("Dynamo is named by its version, also where a pin or the image's tag says it", dynamo),
     Normalisation("pins are written where a revision or a build is pinned, and not else", identity),
     Normalisation("a health check is its product", health, needed=False),
     Normalisation("how many front ends there are is written out", front_ends, needed=False),

@@ -136,6 +136,42 @@ def sides(plan: LaunchPlan) -> list[Any]:
     ]
 
 
+def comments(text: str) -> list[str]:
+    """Comments of a file line by line; no recipe at hand has a '#' within a text."""
+    found = []
+    for line in text.splitlines():
+        before, mark, after = line.partition("#")
+        if mark and (not before or before[-1].isspace()) and before.count('"') % 2 == before.count("'") % 2 == 0 and after.strip("# "):
+            found.append(after.strip("# "))
+    return found
+
+
+def test_no_comment_of_a_file_with_a_matrix_of_its_own_is_lost() -> None:
+    owners: dict[str, list[str]] = {}
+    for report in imported().reports:
+        for path in report.matrices:
+            owners.setdefault(path, []).append(report.file)
+    alone = [(path, files[0]) for path, files in owners.items() if len(files) == 1]
+    told = 0
+    for path, file in alone:
+        written = comments(imported().matrices[path].decode())
+        have = {*written, *(line.partition(": ")[2] for line in written)}
+        wanted = comments(Path(file).read_text())
+        missing = [line for line in wanted if line not in have]
+        assert not missing, (file, missing)
+        told += len(wanted)
+    assert len(alone) > 20
+    assert told > 200
+    print(f"{told} comment lines of {len(alone)} matrices")
+
+
+def test_comments_of_further_files_stand_in_their_matrix() -> None:
+    for report in imported().reports:
+        texts = [imported().matrices[path].decode() for path in report.matrices]
+        for line in comments(Path(report.file).read_text()):
+            assert not texts or any(line in text for text in texts), (report.file, line)
+
+
 BAD = {
     "01_unknown_top": "90:1: 'fontend' is no key of an srt-slurm recipe; did you mean 'frontend'? [srt-key]",
     "03_unknown_vllm_flag": "did you mean 'tensor-parallel-size'? [flag-unknown]",
@@ -233,12 +269,15 @@ def worker_gpus(job: Mapping[str, Any], role: str) -> int:
 
 
 def together(job: Mapping[str, Any]) -> bool:
-    """Whether decode begins on prefill's nodes: it has none, or the recipe lets it and one node holds all workers."""
+    """Whether decode begins on prefill's nodes: it has none, and prefill takes all; or the recipe lets it and one node holds all workers."""
     places, allowed = job["resources"], job["backend"].get("allow_prefill_decode_colocation", False)
     if "decode_nodes" not in places:
         return False
     all_gpus = sum(places[f"{role}_workers"] * worker_gpus(job, role) for role in ("prefill", "decode"))
-    return places["decode_nodes"] == 0 or (allowed and all_gpus <= places["gpus_per_node"])
+    if allowed and all_gpus <= places["gpus_per_node"]:
+        return True
+    each = places["gpus_per_node"] // gpus(configs(job)["prefill"])
+    return places["decode_nodes"] == 0 and places["prefill_nodes"] == -(-places["prefill_workers"] // each)
 
 
 def nodes_taken(job: Mapping[str, Any]) -> dict[str, set[int]]:
@@ -266,7 +305,7 @@ def said(job: Mapping[str, Any]) -> dict[str, Any]:
     roles = {
         role: {
             "workers": places[f"{role}_workers"], "nodes": len(taken[role]), "flags": engine_flags(flags),
-            "env": job["backend"].get(f"{names[role]}_environment") or {},
+            "env": {**(job["backend"].get(f"{names[role]}_environment") or {}), **variables(job)},
         }
         for role, flags in configs(job).items()
     }  # fmt: skip
@@ -290,10 +329,18 @@ def said(job: Mapping[str, Any]) -> dict[str, Any]:
         "srun": [f"--{name}={value}" for name, value in (job.get("srun_options") or {}).items()],
         "ready_s": (check["max_attempts"] * check["interval_seconds"]) if (check := job.get("health_check")) else 0,
         "frontend": (job.get("frontend") or {}).get("args") or {},
+        "frontend_env": {**variables(job), **((job.get("frontend") or {}).get("env") or {})},
         "front_ends": front_ends(job.get("frontend") or {}, sum(role["nodes"] for role in roles.values()) + infra),
         "precision": job["model"]["precision"],
         "colocate": together(job),
     }
+
+
+def variables(job: Mapping[str, Any]) -> dict[str, str]:
+    """What all processes get; a wheel's name and version are added below what the recipe says."""
+    wheel = (job.get("dynamo") or {}).get("wheel")
+    added = {"DYNAMO_WHEEL_NAME": f"ai_dynamo-{wheel}-py3-none-any.whl", "DYNAMO_VERSION": wheel} if wheel else {}
+    return {**added, **(job.get("environment") or {})}
 
 
 def front_ends(frontend: Mapping[str, Any], nodes: int) -> int:
@@ -373,6 +420,7 @@ def planned(plan: LaunchPlan) -> dict[str, Any]:
         "srun": list(job.srun),
         "ready_s": job.ready_s,
         "frontend": {flag.name: flag.value for flag in job.frontend_args},
+        "frontend_env": {var.name: var.value for var in job.frontend_env},
         "front_ends": len(plan.front_ends),
         "precision": job.carried["model.precision"],
         "colocate": recipe.colocate,

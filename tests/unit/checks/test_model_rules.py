@@ -98,6 +98,25 @@ def test_a_setup_script_lies_in_a_mount(script: str, profile: str, warned: bool)
     assert [text.split(" ", 1)[1] for text in found] == ["warning cluster-setup-script"] * warned
 
 
+@pytest.mark.parametrize(
+    ("dynamo", "profile", "place"),
+    [
+        ("version: 1.2.0.dev20260426, install: pip", "", "oslo.yaml"),
+        ("version: 1.2.0.dev20260426, install: pip", "environment: {HF_HUB_OFFLINE: 1}\n", "oslo.yaml:6:1"),
+        ("version: 1.2.0.dev20260426, install: pip", "environment: {PIP_EXTRA_INDEX_URL: x}\n", ""),
+        ("version: 1.2.0.dev20260426, install: pip", "environment: {PIP_INDEX_URL: x}\n", ""),
+        ("version: 1.2.0.dev20260426, install: pip", "environment: {PIP_FIND_LINKS: x}\n", ""),
+        ("version: 1.2.0.dev20260426, install: pip", "environment: {PIP_CONFIG_FILE: x}\n", ""),
+        ("version: 1.2.0.dev20260426", "", ""),
+        ("version: 1.2.0.dev20260426, install: wheel, source: /x.whl", "", ""),
+        ("version: 1.2.1, install: pip", "", ""),
+    ],
+)
+def test_a_development_version_needs_an_index(dynamo: str, profile: str, place: str) -> None:
+    found = say("models: {Inferact/Qwen3.8-2.4T-A95B-NVFP4: /m}\n" + profile, ("version: 1.2.1", dynamo))
+    assert found == [f"{place} warning cluster-dynamo-index"] * bool(place)
+
+
 @pytest.mark.parametrize(("profile", "missing"), [("", True), ("nats: /opt/nats-server\n", False)])
 def test_requests_over_nats_need_one(profile: str, missing: bool) -> None:
     models = "models: {Inferact/Qwen3.8-2.4T-A95B-NVFP4: /m}\n"

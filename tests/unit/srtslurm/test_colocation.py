@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import pytest
 import yaml
 
+from recipegen.errors import InputError
 from recipegen.launch import LaunchPlan
 from recipegen.pipeline import plan_matrix
 from recipegen.srtslurm.export import export_point
@@ -39,7 +43,10 @@ def point_of(text: str) -> str:
     [
         ((1, 0), (1, 1), (2, 2), (), "1xtp2-1xtp2-colocated-cc4-16", ""),
         ((2, 0), (3, 2), (2, 1), (), "3xtp2-2xtp1-colocated-cc4-16", ""),
-        ((3, 0), (1, 1), (2, 2), (), "1xtp2-1xtp2-colocated-cc4-16", "prefill and decode have 3 nodes, but 1 x 2 and 1 x 2 GPUs take 1 of 4; the others are left out"),
+        ((2, 0), (1, 1), (2, 2), (), "1xtp2-1xtp2-cc4-16", ""),
+        ((3, 0), (1, 1), (2, 2), (), "1xtp2-1xtp2-cc4-16", "prefill and decode have 3 nodes, but 1 x 2 and 1 x 2 GPUs take 2 of 4; the others are left out"),
+        ((2, 0), (2, 1), (2, 2), (), "2xtp2-1xtp2-cc4-16", ""),
+        ((2, 0), (1, 1), (2, 2), (ALLOW,), "1xtp2-1xtp2-colocated-cc4-16", "prefill and decode have 2 nodes, but 1 x 2 and 1 x 2 GPUs take 1 of 4"),
         ((1, 1), (1, 1), (1, 2), (ALLOW,), "1xtp1-1xtp2-colocated-cc4-16", "prefill and decode have 2 nodes, but 1 x 1 and 1 x 2 GPUs take 1 of 4"),
         ((1, 1), (1, 2), (2, 2), (ALLOW,), "1xtp2-2xtp2-cc4-16", f"'backend.{ALLOW}' changes nothing: the workers do not fit into one node, and `{ACROSS}`"),
         ((1, 1), (1, 2), (2, 2), (ALLOW, ACROSS), "1xtp2-2xtp2-colocated-cc4-16", ""),
@@ -91,6 +98,116 @@ def test_the_second_layout_says_colocate() -> None:
     assert point_of(matrix) == "1xtp2-1xtp2-colocated-cc4-16", reasons(report)
 
 
+Place = tuple[str, int, int]
+
+
+def srtctls(resources: dict[str, Any], backend: dict[str, Any]) -> list[Place] | None:
+    """Role, node and first GPU of each worker as srtctl allocates them for a v1 recipe of workers that fit into a node; None: it fails."""
+    width, roles = resources["gpus_per_node"], ("prefill", "decode")
+    total = sum(resources[f"{role}_workers"] * resources[f"gpus_per_{role}"] for role in roles)
+    packs = backend.get(ALLOW, False) and (total <= width or backend.get(ACROSS, False))
+    nodes = -(-total // width) if packs else resources["prefill_nodes"] + resources["decode_nodes"]
+    free, found = [width] * nodes, []
+    node = 0
+    for role in roles:
+        size = resources[f"gpus_per_{role}"]
+        if role == "decode" and not packs and node + 1 < nodes and free[node] < width:
+            node += 1
+        for _ in range(resources[f"{role}_workers"]):
+            if size < width and node < nodes and free[node] < size:
+                node += 1
+            if node >= nodes or (size == width and free[node] < width):
+                return None  # no such node, or two workers on one GPU
+            found.append((role, node, width - free[node]))
+            free[node] -= size
+            node += free[node] == 0
+    return found
+
+
+def places(plan: LaunchPlan) -> list[Place]:
+    return [
+        (one.role.value, one.first_node + slot // one.workers_per_node, slot % one.workers_per_node * one.gpus_per_process)
+        for one in (role.layout for role in plan.roles)
+        for slot in range(one.first_slot, one.first_slot + one.workers)
+    ]
+
+
+def nodes_of(found: list[Place]) -> list[tuple[str, int]]:
+    return [(role, node) for role, node, _ in found]
+
+
+@pytest.mark.parametrize("switches", [(), (ALLOW,), (ALLOW, ACROSS), (ACROSS,)])
+def test_workers_stand_where_srtctl_puts_them(switches: tuple[str, ...]) -> None:
+    """Workers whose sizes divide each other, on the same nodes, apart or together; where a role's own nodes do not hold it, it is refused."""
+    seen = 0
+    for nodes, workers, gpus in itertools.product(
+        itertools.product((1, 2, 3), (0, 1, 2)), itertools.product((1, 2, 3), (1, 2, 5)), itertools.product((1, 2, 4), (1, 2, 4))
+    ):
+        text = recipe(nodes, workers, gpus, *switches)
+        said = yaml.safe_load(text)
+        wanted = srtctls(said["resources"], said["backend"])
+        if wanted is None:
+            continue
+        report, matrix = import_one(text)
+        if not matrix:
+            assert [reason.rpartition(" ")[2] for reason in reasons(report)] in (["[srt-nodes]"], ["[srt-nodes]"] * 2)
+            assert any(workers[at] * gpus[at] > nodes[at] * 4 for at in (0, 1))
+            continue
+        (plan,) = plan_matrix(matrix.encode(), "matrix.yaml")
+        assert nodes_of(places(plan)) == nodes_of(gapless(wanted)), (nodes, workers, gpus)
+        seen += 1
+    assert seen > 100
+
+
+def gapless(found: list[Place]) -> list[Place]:
+    """Nodes that no worker stands on are left out."""
+    numbers = {node: number for number, node in enumerate(sorted({node for _, node, _ in found}))}
+    return [(role, numbers[node], gpu) for role, node, gpu in found]
+
+
+SIZES = ("1xTP1", "3xTP1", "1xTP2", "3xTP2", "1xTP3", "2xTP3", "1xTP5", "1xTP8", "2xTP8")
+
+
+@pytest.mark.parametrize("prefill", SIZES)
+@pytest.mark.parametrize("decode", SIZES)
+def test_an_export_runs_on_the_nodes_of_the_plan_or_is_refused(prefill: str, decode: str) -> None:
+    plan = planned(prefill, decode)
+    ours = places(plan)
+    own, both = (len({node for role, node, _ in ours if role in roles}) for roles in (("prefill",), ("prefill", "decode")))
+    resources = {"gpus_per_node": 8, "prefill_nodes": both, "decode_nodes": 0}
+    for role, shape in (("prefill", prefill), ("decode", decode)):
+        resources |= {f"{role}_workers": int(shape[0]), f"gpus_per_{role}": int(shape[-1])}
+    backend = {ALLOW: own < both, ACROSS: own < both}
+    theirs = srtctls(resources, backend)
+    for form in ("srt-slurm-v1", "srt-slurm-v2"):
+        if theirs is None or nodes_of(theirs) != nodes_of(ours):
+            with pytest.raises(InputError, match="stands on node") as error:
+                export_point(plan, form)
+            (problem,) = error.value.problems
+            assert (problem.rule, problem.source) == ("export-placement", plan.recipe.source)
+            continue
+        text = export_point(plan, form)
+        assert ("# srtctl packs workers without gaps" in text) == (theirs != ours)
+        if form == "srt-slurm-v1":
+            said = yaml.safe_load(text)
+            assert {name: said["resources"][name] for name in resources} == resources
+            assert srtctls(said["resources"], said["backend"]) == theirs
+
+
+@pytest.mark.parametrize(
+    ("prefill", "decode", "said"),
+    [
+        ("1xTP2", "2xTP3", "decode worker 1 stands on node 1, but srtctl, which packs workers of both roles without gaps, would put it on node 0"),
+        ("3xTP3", "2xTP3", "decode worker 1 stands on node 2, but srtctl, which packs workers of both roles without gaps, would put it on a further one than the 2"),
+        ("1xTP2", "1xTP8", "decode worker 0 stands on node 1, but srtctl, which packs workers of both roles without gaps, would put it on node 0, on GPUs that another worker has"),
+    ],
+)  # fmt: skip
+def test_why_an_export_is_refused(prefill: str, decode: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        export_point(planned(prefill, decode))
+    assert [problem.message.startswith(said) for problem in error.value.problems] == [True]
+
+
 def planned(prefill: str, decode: str) -> LaunchPlan:
     return plan_one(matrix_of(f'{{prefill: {prefill}, decode: {decode}, colocate: true, concurrency: [4], time_limit: "1:00:00"}}', head=WIDE))
 
@@ -109,7 +226,7 @@ def test_nodes_of_both_are_prefills_and_switches_take_srtctl_beyond_them(prefill
 
 
 @pytest.mark.parametrize("form", ["srt-slurm-v1", "srt-slurm-v2"])
-@pytest.mark.parametrize(("prefill", "decode"), [("2xTP2", "1xTP2"), ("6xTP2", "3xTP2"), ("1xTP2", "2xTP3"), ("1xTP8", "1xTP4"), ("1xTP1", "9xTP1")])
+@pytest.mark.parametrize(("prefill", "decode"), [("2xTP2", "1xTP2"), ("6xTP2", "3xTP2"), ("1xTP2", "1xTP3"), ("1xTP8", "1xTP4"), ("1xTP1", "9xTP1")])
 def test_a_shared_node_comes_back(prefill: str, decode: str, form: str) -> None:
     plan = planned(prefill, decode)
     report, text = import_one(export_point(plan, form))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -197,15 +198,23 @@ NEGATIVE_DTYPE = {
 GENERATED = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
+def exported(matrix: dict[str, Any], form: str) -> tuple[list[LaunchPlan], list[str]]:
+    """The points of a matrix that srtctl would place as we do, and their exports; none of what is no matrix of ours."""
+    try:
+        plans = planned(matrix)
+    except InputError:
+        return [], []
+    found = export_files(plans, form)
+    assert {problem.rule for problems in found.unsaid.values() for problem in problems} <= {"export-placement"}
+    kept = [plan for plan in plans if plan.recipe.point not in found.unsaid]
+    return kept, [data.decode() for data in found.files.values()]
+
+
 @GENERATED
 @given(matrices())
 @example(NEGATIVE_DTYPE)
 def test_what_is_exported_and_imported_is_the_same(matrix: dict[str, Any]) -> None:
-    try:
-        plans = planned(matrix)
-    except InputError:
-        return  # no matrix of ours
-    texts = [export_point(plan) for plan in plans]
+    plans, texts = exported(matrix, "srt-slurm")
     assert [content(plan.recipe) for plan in back(texts)] == [content(plan.recipe) for plan in plans]
     assert [yaml.safe_load(text) for text in texts] == [parse_yaml(text, "").root.data for text in texts]
 
@@ -215,11 +224,7 @@ def test_what_is_exported_and_imported_is_the_same(matrix: dict[str, Any]) -> No
 @example(NEGATIVE_DTYPE)
 def test_the_second_layout_says_the_same(matrix: dict[str, Any]) -> None:
     """But where a benchmark sends its requests, and lengths and load of one that brings its own: that has no key there."""
-    try:
-        plans = planned(matrix)
-    except InputError:
-        return
-    texts = [export_point(plan, "srt-slurm-v2") for plan in plans]
+    plans, texts = exported(matrix, "srt-slurm-v2")
     found, wished = ([without_what_v2_lacks(content(plan.recipe)) for plan in ones] for ones in (back(texts), plans))
     key = json.dumps
     assert sorted(found, key=lambda one: key(one, default=str)) == sorted(wished, key=lambda one: key(one, default=str))
@@ -244,7 +249,7 @@ def test_the_same_plan_gives_the_same_text_and_it_is_known_as_ours(form: str) ->
     assert is_export(text.encode())
     assert "/" not in text.splitlines()[0].removeprefix("#!/usr/bin/env bash")
     folder = FORMS[form].folder
-    assert list(export_files([plan], form)) == [f"{folder}/{plan.recipe.point}{FORMS[form].ending}"]
+    assert list(export_files([plan], form).files) == [f"{folder}/{plan.recipe.point}{FORMS[form].ending}"]
 
 
 def test_a_file_of_somebody_else_is_not_ours() -> None:
@@ -312,6 +317,52 @@ def test_dynamo_comes_from_where_the_matrix_says(source: str, install: str, firs
     assert loaded(plan)["identity"]["frameworks"]["dynamo"] == "1.2.1"
 
 
+WHEEL = "1.2.0.dev20260426"
+DERIVED = {"DYNAMO_WHEEL_NAME": f"ai_dynamo-{WHEEL}-py3-none-any.whl", "DYNAMO_VERSION": WHEEL}
+CAME = (
+    TINY.replace("env: {", "env: {A: x, " + ", ".join(f"{name}: {value}" for name, value in DERIVED.items()) + ", ").replace(
+        "dynamo: {version: 1.2.1}", f"dynamo: {{version: {WHEEL}, install: pip}}"
+    )
+    + f"""\
+frontend: {{env: {{DYNAMO_VERSION: 1.2.1, DYNAMO_WHEEL_NAME: {DERIVED["DYNAMO_WHEEL_NAME"]}}}}}
+carried: {{dynamo.wheel: {WHEEL}}}
+"""
+)
+
+
+@pytest.mark.parametrize("install", [True, False])
+def test_a_wheel_that_was_imported_is_a_wheel_again(install: bool) -> None:
+    plan = plan_one(CAME if install else CAME.replace("install: pip", "install: present"))
+    first, second = loaded(plan), loaded(plan, "srt-slurm-v2")
+    assert first["dynamo"] == {"wheel": WHEEL, "install": install}
+    assert second["dynamo"] == {"source": {"wheel": WHEEL}, "install": install}
+    assert [first["backend"][f"{mode}_environment"] for mode in ("prefill", "decode")] == [{"A": "x", "VLLM_SSM_CONV_STATE_LAYOUT": "DS"}] * 2
+    assert first["frontend"]["env"] == second["frontend"]["env"] == {"DYNAMO_VERSION": "1.2.1"}
+
+
+def test_a_wheel_gives_way_to_another_dynamo_in_the_matrix() -> None:
+    plan = plan_one(CAME.replace(f"{{version: {WHEEL}", "{version: 1.2.1"))
+    first, second = loaded(plan), loaded(plan, "srt-slurm-v2")
+    assert (first["dynamo"], second["dynamo"]) == ({"version": "1.2.1", "install": True}, {"source": {"pypi": "1.2.1"}, "install": True})
+    assert first["backend"]["decode_environment"] == {"A": "x", **DERIVED, "VLLM_SSM_CONV_STATE_LAYOUT": "DS"}
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        ("", None),
+        ("identity.frameworks.vllm: main", {"model": {"repo": "org/m"}, "frameworks": {"dynamo": "1.2.1", "vllm": "main"}}),
+        ("identity.model.revision: main", {"model": {"repo": "org/m", "revision": "main"}, "frameworks": {"dynamo": "1.2.1"}}),
+        ("identity.frameworks.nixl: 0.7", {"model": {"repo": "org/m"}, "frameworks": {"dynamo": "1.2.1", "nixl": 0.7}}),
+    ],
+)
+def test_an_identity_is_whole_or_not_there(kept: str, expected: dict[str, Any] | None) -> None:
+    text = re.sub(r"(?m)^model: .*$", "model: {repo: org/m}", re.sub(r"(?m)^  vllm: .*\n", "", TINY))
+    found = loaded(plan_one(text + f"carried: {{{kept}}}\n")).get("identity")
+    image = {"container": {"image": "vllm/vllm-openai:v0.28.0"}}
+    assert found == (None if expected is None else {**expected, **image})
+
+
 def test_aggregated_points_have_their_own_keys() -> None:
     plan = plan_one(matrix_of(agg_point("1xTP4")))
     found = loaded(plan)
@@ -345,9 +396,9 @@ def test_kv_events_are_switched_on_for_the_role_that_publishes(point: str, publi
 def test_what_srtctl_cannot_be_told_is_refused_at_its_place(lines: str, message: str) -> None:
     plan = plan_one(TINY + lines + "\n")
     for form in ("srt-slurm", "srt-slurm-v2"):
-        with pytest.raises(InputError) as refused:
-            export_files([plan, plan], form)
-        (problem,) = refused.value.problems
+        found = export_files([plan, plan], form)
+        (problem,) = found.unsaid[plan.recipe.point]
+        assert not found.files
         assert message in problem.message
         assert problem.source.line == TINY.count("\n") + 1
         assert problem.rule.startswith("export-")

@@ -54,7 +54,7 @@ def test_nodes_run_what_the_plan_says(plan: LaunchPlan, tmp_path: Path) -> None:
         stand_in = f'#!/bin/bash\nif [[ $0 == */python3 && $2 == dynamo.vllm ]]; then printf "%s\\0" "$@" >"{calls}.$NODE.$CUDA_VISIBLE_DEVICES"; env -0 >"{calls}.$NODE.$CUDA_VISIBLE_DEVICES.env"; else echo "$0 $*" >>"{calls}.services"; fi\n'
         (tmp_path / name).write_text(stand_in)
         (tmp_path / name).chmod(0o755)
-    (tmp_path / "bash").write_text("#!/bin/sh\n")  # the setup script is not here
+    (tmp_path / "bash").write_text(f'#!/bin/sh\necho "$* ${{CUDA_VISIBLE_DEVICES:-any}}" >>"{calls}.setup"\n')  # the setup script is not here
     (tmp_path / "bash").chmod(0o755)
     text, nodes = export_point(plan, "commands"), plan.directives.nodes
     own = {"PATH": f"{tmp_path}:/usr/bin:/bin", **{f"NODE_{n}": f"10.0.0.{n}" for n in range(nodes)}}
@@ -81,6 +81,8 @@ def test_nodes_run_what_the_plan_says(plan: LaunchPlan, tmp_path: Path) -> None:
     assert services.count("dynamo.frontend") == len(plan.front_ends)
     assert all(words in services for words in behind)
     assert ("/nginx -p " in services) is plan.several_front_ends
+    if plan.recipe.job.setup_script:
+        assert Path(f"{calls}.setup").read_text() == f"{plan.recipe.job.setup_path} any\n" * nodes
 
 
 def test_a_wrong_node_or_a_missing_address_ends_it() -> None:

@@ -142,7 +142,7 @@ def test_what_a_recipe_says_stands_in_the_matrix(changes: list[tuple[str, str]],
          "'frontend.nginx_container' is carried without effect: there is one front end, without nginx"),
         ([("enable_multiple_frontends: false", "num_additional_frontends: 0")], "srtctl starts one front end behind nginx; here it is the endpoint itself"),
         ([("enable_multiple_frontends: false", "nginx_raise_ulimit: true, enable_multiple_frontends: true")],
-         "'frontend.nginx_raise_ulimit' is carried without effect: nginx always takes as many open files as the node allows"),
+         "'frontend.nginx_raise_ulimit' is carried without effect: nginx always takes as many open files as the node allows, up to 131072"),
         ([("enable_multiple_frontends: false", "nginx_session_affinity_header: X-Mine")],
          "'frontend.nginx_session_affinity_header' is carried without effect: sessions are not kept together"),
         ([("prefill_nodes: 1", "prefill_nodes: 2")], "'resources.prefill_nodes' is 2, but 1 x 4 GPUs take 1 nodes of 4; the others are left out"),
@@ -176,6 +176,7 @@ def test_what_has_no_place_is_noted(changes: list[tuple[str, str]], note: str) -
         ([("enable_multiple_frontends: false", "num_additional_frontends: 64")], "a.yaml:17:52: as a matrix: frontend.replicas: expected 64 or less"),
         ([("enable_multiple_frontends: false", "env: {NGINX_BIN: x}")], "'NGINX_BIN' is the cluster profile's `nginx`"),
         ([("enable_multiple_frontends: false", 'env: {PATH: "x"}')], "'PATH' belongs to the shell"),
+        ([("enable_multiple_frontends: false", 'env: {DYN_HTTP_PORT: "8000"}')], "'DYN_HTTP_PORT' is set by the job itself"),
         ([("decode_nodes: 1", "decode_nodes: 0")], "prefill and decode have 1 nodes, but 1 x 4 and 1 x 4 GPUs take 2 of 4 [srt-nodes]"),
         ([("type: dynamo", "type: sglang")], "'frontend.type' is the text 'sglang'"),
         ([("gpus_per_decode: 4", "gpus_per_decode: 2")], "a worker of decode has 2 GPUs, as the recipe says, but TP4 x PP1 x DP1 = 4"),
@@ -323,10 +324,6 @@ def test_the_second_layouts_own_words_have_their_meaning(changes: list[tuple[str
         (("vllm/vllm-openai:v0.28.0", "a b"), "2:42: as a matrix: runtime.image"),
         (("hf:org/model", "/a b/c"), "2:15: as a matrix: model.repo"),
         (('"1:00:00"', '"0:01:00"'), "7:21: as a matrix: a time limit below 2 minutes"),
-        (
-            ('"1:00:00"', '"999-999:00:00"'),
-            "7:21: as a matrix: points[0].time_limit: expected H:MM:SS or D-HH:MM:SS, found the string '1040-15:00:00'",
-        ),
         (("slurm:", "health_check: {max_attempts: 99999999}\nslurm:"), "7:1: as a matrix: deadlines.ready"),
         (("4x16", str(list(range(1, 102)))), "43:18: as a matrix: points[0].concurrency: expected 100 or fewer entries"),
         (("8192", "99999999999"), "41:8: as a matrix: workload.isl"),
@@ -355,13 +352,47 @@ def test_a_name_that_is_cut_is_noted() -> None:
     assert f"name: {'x' * 60}\n" in text
 
 
+INFRA = ("slurm:", "infra: {etcd_nats_dedicated_node: true}\nslurm:")
+TEN = ("enable_multiple_frontends: false", "enable_multiple_frontends: true")
+ALONE = (TEN[0], f"{TEN[1]}, dedicated_node: true")
+THREE = (TEN[0], f"{TEN[1]}, num_additional_frontends: 2")
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "theirs", "ours"),
+    [
+        ([TEN], "17:1: on 2", "one front end on node 1, behind nginx on node 0", "is one front end on node 0"),
+        ([INFRA, TEN], "18:1: on 3", "one front end on node 2, behind nginx on node 1", "are 2 front ends on nodes 1-2, behind nginx on node 0"),
+        ([INFRA, TEN, *THREE_NODES],
+         "18:1: on 4", "2 front ends on nodes 2-3, behind nginx on node 1", "are 3 front ends on nodes 1-3, behind nginx on node 0"),
+        ([INFRA, THREE, ("prefill_nodes: 1", "prefill_nodes: 3"), ("prefill_workers: 1", "prefill_workers: 3")],
+         "18:85: on 5", "3 front ends on nodes 2-4, behind nginx on node 1", "are 3 front ends on nodes 1-3, behind nginx on node 0"),
+    ],
+)  # fmt: skip
+def test_front_ends_that_srtctl_places_otherwise_are_noted(changes: list[tuple[str, str]], place: str, theirs: str, ours: str) -> None:
+    report, _ = import_one(changed(V1, *changes))
+    assert f"a.yaml:{place} nodes, counted from 0, srtctl has {theirs}; here there {ours}" in map(str, report.notes)
+
+
+def test_a_front_end_beside_a_node_for_etcd_alone_is_noted() -> None:
+    report, _ = import_one(changed(V1, INFRA))
+    told = "beside a node for etcd alone, srtctl has the front end on the first worker's node; here that node has both"
+    assert f"a.yaml:7:1: {told}" in map(str, report.notes)
+
+
+@pytest.mark.parametrize("changes", [[], [TEN, *THREE_NODES], [ALONE], [INFRA, ALONE], [THREE, *THREE_NODES]])
+def test_front_ends_that_stand_as_srtctl_places_them_are_not_noted(changes: list[tuple[str, str]]) -> None:
+    report, _ = import_one(changed(V1, *changes))
+    assert not any("counted from 0" in str(note) or "beside a node" in str(note) for note in report.notes)
+
+
 def test_of_two_nodes_that_leave_their_front_ends_to_srtctl_one_is_not_written() -> None:
     """One could not stand behind nginx on another node than the first."""
     small = changed(V1, (", enable_multiple_frontends: false", ""))
     large = changed(small, ("1xtp4-1xtp4-cc4-16", "2xtp4-1xtp4-cc4-16"), *THREE_NODES)
     report, text = import_one(small)
     assert "frontend" not in text
-    assert report.outcome is Outcome.IMPORTED
+    assert len(report.notes) == 1
     (both,) = import_texts(small, large).matrices.values()
     assert b"\nfrontend:\n  replicas: 10\n" in both
     assert [len(plan.front_ends) for plan in plan_matrix(both, "m")] == [1, 2]
