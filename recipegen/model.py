@@ -1,4 +1,4 @@
-"""The nouns every room shares, as frozen dataclasses and enums."""
+"""The nouns every room shares, as frozen dataclasses and enums; `pins` and `words` hold those of what is pinned, and of a command."""
 
 from __future__ import annotations
 
@@ -8,9 +8,35 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from recipegen.architecture import Architecture
 from recipegen.errors import NOWHERE, Source
+from recipegen.pins import Dynamo, HardwareSpec, ModelSpec, Runtime
 from recipegen.settings import RoleSettings, Value
+from recipegen.words import EnvVar, Flag, Placeholder, Word
+
+__all__ = [
+    "NGINX_IMAGE",
+    "TEMPLATE_TOKENS",
+    "Allowance",
+    "Benchmark",
+    "Dynamo",
+    "EnvVar",
+    "Flag",
+    "HardwareSpec",
+    "JobSettings",
+    "Matrix",
+    "ModelSpec",
+    "Placeholder",
+    "Point",
+    "Recipe",
+    "Role",
+    "RoleRecipe",
+    "RoleShape",
+    "Runtime",
+    "Topology",
+    "Variant",
+    "Word",
+    "Workload",
+]
 
 NGINX_IMAGE = "nginx:1.27.4"
 """What spreads requests over several front ends where a matrix does not say."""
@@ -78,90 +104,6 @@ class Workload:
     max_model_len: int
     source: Source = NOWHERE
     stated: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelSpec:
-    """A model as data: where it is pinned, how much its checkpoint weighs, and its architecture where that is known.
-
-    `repo` is a hub id ORG/NAME, or, in a matrix, an alias that a cluster's profile maps, or an absolute path. An empty `revision`
-    pins nothing. `key` is that of the data file, or `repo`.
-    """
-
-    key: str
-    repo: str
-    revision: str
-    served_name: str
-    checkpoint_bytes: int = 0
-    architecture: Architecture | None = None
-
-    @property
-    def is_hub_id(self) -> bool:
-        return "/" in self.repo.lstrip("/") and not self.repo.startswith("/")
-
-    @property
-    def is_alias(self) -> bool:
-        return "/" not in self.repo
-
-
-@dataclass(frozen=True, kw_only=True)
-class HardwareSpec:
-    """A machine type as data: its nodes, its NVLink domain, and the environment that workers across nodes need there.
-
-    `gpu_memory_gib` is what an engine sees of one GPU (0: not known), `machine` the nodes' architecture as `uname -m` prints it,
-    `compute_capability` the GPUs' as CUDA counts it, such as `10.3` (empty: not known). `split` tells that `gpus_per_node` is the
-    matrix's, not the type's.
-    """
-
-    key: str
-    gpus_per_node: int
-    nodes_per_domain: int
-    gpu_memory_gib: float = 0
-    machine: str = ""
-    compute_capability: str = ""
-    multi_node_env: Mapping[str, str] = field(default_factory=dict)
-    split: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dynamo:
-    """Which Dynamo, how it gets into the container, and over what its requests go: `tcp` or `nats`.
-
-    `present` is only checked; `pip` installs the pinned version, `wheel` and `git` install `source`. An empty version is not known,
-    and so not compared; `pip` has one.
-    """
-
-    version: str
-    install: str = "present"
-    source: str = ""
-    request_plane: str = "tcp"
-
-    @property
-    def requirement(self) -> str:
-        """What pip is asked to install; empty when Dynamo is already there."""
-        match self.install:
-            case "pip":
-                return f"ai-dynamo=={self.version}"
-            case "wheel":
-                return self.source
-            case "git":
-                return f"git+{self.source.removeprefix('git+')}"
-            case _:
-                return ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Runtime:
-    """The pinned software: image (tag or digest, taken as written), vLLM build, Dynamo; and where the first two were written.
-
-    An empty `vllm` says that the build is not known.
-    """
-
-    image: str
-    vllm: str
-    dynamo: Dynamo
-    image_source: Source = NOWHERE
-    vllm_source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,58 +237,6 @@ class Matrix:
     job: JobSettings = JobSettings()
     kv_events: frozenset[Role] = frozenset()
     model_source: Source = NOWHERE
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flag:
-    """An engine flag, resolved; `derivation` tells how a derived value came about, in numbers, `source` where it was written."""
-
-    name: str
-    value: Value
-    derivation: str = ""
-    source: Source = NOWHERE
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """`--name value ...` as a command line has it; True is the bare flag, False its negative."""
-        if isinstance(self.value, bool):
-            return (f"--{self.name}" if self.value else f"--no-{self.name}",)
-        values = self.value if isinstance(self.value, tuple) else (self.value,)
-        return (f"--{self.name}", *map(str, values))
-
-
-@dataclass(frozen=True)
-class Placeholder:
-    """A value that is known only in the job: an address, a port, a rank; a shell variable of that name.
-
-    `before` and `after` is the text around it, in the same word.
-    """
-
-    name: str
-    before: str = ""
-    after: str = ""
-
-    def filled(self, value: str) -> str:
-        """The word, once the value is known."""
-        return f"{self.before}{value}{self.after}"
-
-    def __str__(self) -> str:
-        return self.filled(f"${{{self.name}}}")
-
-
-Word = str | Placeholder
-"""One word of a command line, or the value of a variable."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvVar:
-    """An environment variable of a worker process, of the recipe or added by the launcher; `note` says why."""
-
-    name: str
-    value: Word
-    note: str = ""
-    launcher: bool = False
-    source: Source = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)

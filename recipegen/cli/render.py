@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), help="Write below this folder instead of beside the matrix.")
 @click.option("--simulate", is_flag=True, help="Mockers in the place of the engines; needs --out, and is never committed.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and say what is stale, missing or orphaned.")
-@click.option("--clean", is_flag=True, help="Also remove what no point makes: folders with a MANIFEST of ours, further files in our folders, exports.")
+@click.option("--clean", is_flag=True, help="Also remove what no point makes: folders with a MANIFEST of ours, further files and exports of ours.")
 def command(path: Path, point: str | None, out: Path | None, simulate: bool, check: bool, clean: bool) -> None:
     """Render the bundles of PATH: a matrix file, a leaf folder, or a tree of them."""
     if simulate and out is None:
@@ -44,7 +44,8 @@ def command(path: Path, point: str | None, out: Path | None, simulate: bool, che
     if out is None and point is None:
         found.append(_index_is_stale(path, checked, check=check))
     if check and any(found):
-        raise DifferencesFound("the bundles are not what the matrix renders", hint=f"recipegen render {path}, with --clean where something is orphaned")
+        hint = f"recipegen render {path}, with --clean where something is orphaned"
+        raise DifferencesFound("the bundles are not what the matrix renders", hint=hint)
 
 
 def _exports_are_stale(exports: Sequence[ExportFolder], *, check: bool, clean: bool) -> bool:
