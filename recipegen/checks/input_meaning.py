@@ -56,7 +56,7 @@ MATRIX = (
         """An environment variable belongs to the job, the shell or Slurm.
 
         The job's scripts need it for themselves: a recipe that sets PATH or NODE_RANK breaks them in ways that show only when engines
-        start.
+        start. Of bash's own names some lose their value (SECONDS), and some are read as arithmetic, which runs code (RANDOM).
 
         Mend: choose another name; what the launcher sets is set through the topology or the profile.
         """,
