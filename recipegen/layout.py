@@ -13,7 +13,7 @@ PORT_BASE = 20_000
 PORT_LIMIT = 32_768
 """Linux hands out ephemeral ports from here on (net.ipv4.ip_local_port_range); ours stay below, offset included."""
 WORKER_PORTS = PORT_BASE + 10
-"""The first ten ports of a node are for services: front end, etcd, NATS."""
+"""The first ten ports of a node are for services: the front end or nginx, etcd and its peers, NATS, a front end behind nginx."""
 
 
 class LayoutError(ValueError):

@@ -61,7 +61,9 @@ def make_plan(recipe: Recipe, engine: Engine) -> LaunchPlan:
 def place_front_ends(wanted: int, nodes: int) -> tuple[int, ...]:
     """Return the nodes of the front ends, counted from 0: several stand one a node on those behind the first, which has nginx.
 
-    Where fewer than two have such a node, one stands on the first, and nginx is not needed: as srtctl places them.
+    Where fewer than two have such a node, one stands on the first, and nginx is not needed. srtctl 1.0 places them likewise but for two
+    cases: on two nodes it starts one front end on the second, behind nginx on the first; and beside a dedicated node for etcd, its nginx
+    stands on the first worker's node, so that front ends begin on the second worker's and are fewer by one.
     """
     several = min(wanted, nodes - 1)
     return tuple(range(1, 1 + several)) if several > 1 else (0,)

@@ -93,6 +93,11 @@ def _lib() -> dict[str, bytes]:
     return {f"lib/{name}": _templates().joinpath("lib", name).read_bytes() for name in LIB}
 
 
+def lib_text(name: str) -> str:
+    """Return a file of lib/ as text."""
+    return _lib()[f"lib/{name}"].decode()
+
+
 @cache
 def simulation_files(*, context_length: int) -> dict[str, bytes]:
     """What simulated bundles share beside lib/: the mocker's launcher and the tiny model that it serves."""

@@ -155,7 +155,10 @@ def _counts_in(record: Mapping[str, object]) -> dict[Role, int]:
 
 def _completion(state: RunState, event: Event) -> RunState:
     good, needed = event.number("ok"), event.number("needed")
-    return _reach(state, Phase.REGISTERING, f"completions {good}/{needed}") if good is not None and needed is not None else state
+    if good is None or needed is None:
+        return state
+    state = _trail(state, completions=f"completions {good}/{needed}")
+    return _reach(state, Phase.REGISTERING, _probed(state) if good >= needed else state.trail.completions)
 
 
 def _completion_failed(state: RunState, event: Event) -> RunState:
@@ -166,7 +169,19 @@ def _completion_failed(state: RunState, event: Event) -> RunState:
 
 def _serving(state: RunState, event: Event) -> RunState:
     served, instances = event.number("served"), event.number("instances")
-    return _reach(state, Phase.REGISTERING, f"{served} of {instances} instances serve") if served is not None and instances is not None else state
+    if served is None or instances is None:
+        return state
+    state = _trail(state, serving=f"serving {served}/{instances}")
+    return _reach(state, Phase.REGISTERING, _probed(state))
+
+
+def _probed(state: RunState) -> str:
+    """How far the probe is, once enough completions are good: more are asked for only until every instance serves."""
+    return ", ".join(filter(None, [state.trail.completions, state.trail.serving]))
+
+
+def _note(state: RunState, event: Event) -> RunState:
+    return replace(state, note=event.text("text"))
 
 
 def _tear_down(state: RunState, event: Event) -> RunState:
@@ -187,6 +202,7 @@ _EVENTS: Mapping[str, Callable[[RunState, Event], RunState]] = {
     "completion": _completion,
     "completion_failed": _completion_failed,
     "serving": _serving,
+    "note": _note,
     "tear_down": _tear_down,
 }
 

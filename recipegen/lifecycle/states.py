@@ -96,11 +96,15 @@ class Trail:
     """What ended that should not have, for people."""
     counted_at: float = 0.0
     """Time of the newest count of instances."""
+    completions: str = ""
+    """How many completions in a row have returned tokens, of how many that are needed."""
+    serving: str = ""
+    """How many instances have been seen to serve, of how many that tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunState:
-    """What is known of a run. `phase` is `reached` while it lives; `reason` is one word, `diagnosis` a line for people."""
+    """What is known of a run. `phase` is `reached` while it lives; `reason` is one word, `diagnosis` a line for people, `note` one of the job's."""
 
     phase: Phase = Phase.SUBMITTED
     detail: str = ""
@@ -113,6 +117,7 @@ class RunState:
     reason: str = ""
     diagnosis: str = ""
     warning: str = ""
+    note: str = ""
     trail: Trail = field(default_factory=Trail, compare=False)
 
     @property

@@ -84,10 +84,16 @@ def _job(plan: LaunchPlan) -> _Table:
 
 
 def _front_ends(plan: LaunchPlan) -> dict[str, Scalar]:
-    """How many there are; of several, where they stand and what is said of nginx."""
+    """How many there are, and are wanted where nodes for them lack; of several, where they stand and what is said of nginx."""
     job, found = plan.recipe.job, plan.front_ends
-    several: dict[str, Scalar] = {"front end nodes": f"{found[0]}-{found[-1]}", "nginx image": job.nginx_image, "session header": job.session_header}
-    return {"front ends": len(found), **({name: value for name, value in several.items() if value} if plan.several_front_ends else {})}
+    told: dict[str, Scalar] = {
+        "front ends": len(found),
+        "front ends wanted": job.front_ends if job.front_ends > len(found) else 0,
+        "front end nodes": f"{found[0]}-{found[-1]}" if plan.several_front_ends else "",
+        "nginx image": job.nginx_image,
+        "session header": job.session_header,
+    }
+    return {name: value for name, value in told.items() if value}
 
 
 def _asked(job: JobSettings, request_plane: str) -> _Table:

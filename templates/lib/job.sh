@@ -4,6 +4,9 @@
 RESTART=${SLURM_RESTART_COUNT:-0}
 declare -A STEPS=() # name of each running step -> process id of its srun
 ENTER=()            # srun's options for the container, once there is one
+REMAP_ROOT=()       # srun's option to be root in a container
+OWN_SRUN=()         # srun's options that the recipe asks for
+MORE_SRUN=()        # of them, what the steps of a function take
 ENDED=false         # whether exit.json is written
 
 # --- markers -------------------------------------------------------------------------------------------------------
@@ -11,6 +14,11 @@ ENDED=false         # whether exit.json is written
 event() { # event NAME [JSON MEMBERS]
   printf '{"time": %s, "job": "%s", "restart": %d, "event": "%s"%s}\n' \
     "$(date +%s.%3N)" "$SLURM_JOB_ID" "$RESTART" "$1" "${2:+, $2}" >>"$RUN_DIR/events.job.jsonl"
+}
+
+note() { # note TEXT: what a reader of the run's state should know, though nothing is wrong
+  echo "$1"
+  event note "\"text\": $(json_text "$1")"
 }
 
 json_text() { # json_text TEXT: a JSON string without control characters
@@ -119,6 +127,7 @@ open_run() { # open_run TIME_LIMIT_S EXPECTED: the run folder, the deadline, and
     [[ -z $SITE_NAMES ]] || ENTER+=(--container-env="$SITE_NAMES") # the site's values win over the image's
     [[ -n ${CONTAINER_IMAGE:-} ]] || refuse_site "site.env names no CONTAINER_IMAGE, which pyxis needs"
     CREATE=(--container-image="$CONTAINER_IMAGE")
+    [[ " ${SRUN_OPTIONS:-} " == *" --no-container-remap-root "* ]] || REMAP_ROOT=(--container-remap-root) # pyxis refuses to be told both
   fi
   export RUN_DIR BUNDLE LIB DIGEST RESTART READY_TIMEOUT_S READY_BY MODEL=${MODEL:-}
 }
@@ -137,12 +146,24 @@ by_hand() { # by_hand TIME_LIMIT_S EXPECTED: submitted without recipegen, so the
   echo "run folder: $RUN_DIR"
 }
 
+own_srun() { # own_srun OPTION...: for workers and the recipe's setup script; the site's come last, and win
+  [[ -z ${RECIPEGEN_LOCAL_JOB:-} ]] || return 0 # a simulation on this machine knows no options but the job's
+  local site_options
+  read -ra site_options <<<"${SRUN_OPTIONS:-}"
+  OWN_SRUN=("$@" "${site_options[@]}")
+}
+
+be_root() { # as root in the container, as packages want it. Every step that enters: the home in which one may lie is root's then
+  [[ " ${OWN_SRUN[*]} " == *" --no-container-remap-root "* ]] || ENTER+=("${REMAP_ROOT[@]}")
+}
+
 choose_ports() { # choose_ports STEP SLOTS: jobs that meet on a node get different ports; all stay below the ephemeral range
   export PORT_OFFSET=${PORT_OFFSET:-$((SLURM_JOB_ID % $2 * $1))}
 }
 
-check_nodes() { # what would otherwise fail an hour later fails now, on all nodes at once
+check_nodes() { # check_nodes [SETUP_SCRIPT]: what would otherwise fail an hour later fails now, on all nodes at once
   local check=(bash "$LIB/python.sh" node_check.py)
+  [[ -z ${1:-} ]] || local MORE_SRUN=("${OWN_SRUN[@]}") # the script runs as workers do
   local all=(--kill-on-bad-exit=0 --wait=0) # one node's problem does not hide another's
   if ! run_to_end check 0 "${#HOSTS[@]}" "${all[@]}" "${CREATE[@]}" "${ENTER[@]}" "${check[@]}" check "$BUNDLE/plan.json" ||
     ! run_to_end collect 0 1 "${ENTER[@]}" "${check[@]}" collect "$BUNDLE/plan.json"; then
@@ -186,12 +207,12 @@ run_to_end() { # run_to_end NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...: a s
 begin() { # begin NAME FIRST_NODE NODES [SRUN OPTIONS] COMMAND...
   local nodes
   nodes=$(IFS=, && echo "${HOSTS[*]:$2:$3}")
-  "${SRUN[@]}" --nodes="$3" --ntasks="$3" --nodelist="$nodes" --job-name="$1" --output="${RUN_DIR//%/%%}/logs/$1.%t.log" "${@:4}" </dev/null &
+  "${SRUN[@]}" "${MORE_SRUN[@]}" --nodes="$3" --ntasks="$3" --nodelist="$nodes" --job-name="$1" --output="${RUN_DIR//%/%%}/logs/$1.%t.log" "${@:4}" </dev/null &
   STEPS[$1]=$!
 }
 
 start_workers() { # start_workers ROLE WORKERS FIRST_NODE NODES_PER_WORKER WORKERS_PER_NODE [FIRST_SLOT]
-  local worker first group
+  local worker first group MORE_SRUN=("${OWN_SRUN[@]}")
   for ((worker = 0; worker < $2; worker++)); do
     group=$(((worker + ${6:-0}) / $5)) # workers that share a node, or the one that fills nodes
     first=$(($3 + group * $4))

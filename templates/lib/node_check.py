@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import struct
@@ -18,6 +19,7 @@ import time
 from importlib import metadata
 
 SIOCGIFADDR = 0x8915  # linux/sockios.h: the IPv4 address of an interface
+MOST_FILES = 131072  # process.sh and nginx.sh raise the limit of open files no further
 
 
 def main():
@@ -48,6 +50,7 @@ class Node:
             "index": int(os.environ["SLURM_PROCID"]),
             "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
             "python": sys.version.split()[0],
+            "nofile": open_files(),
         }
 
     def find_address(self):
@@ -86,32 +89,38 @@ class Node:
 
     def run_setup(self):
         """The recipe's own preparation, once on each node, before what it may have installed is looked at. Beside /configs, /configs/patches
-        is looked into, as srtctl does."""
+        is looked into, as srtctl does. What it installs must not land on whichever machine somebody simulates on."""
         script = self.plan.get("setup_script")
         if not script:
             return
+        if self.simulated and os.environ.get("CONTAINER_RUNTIME") != "pyxis":
+            print("left out: {}; a simulation runs a setup script in a container only".format(script))
+            return
         found = next((path for path in (script, script.replace("/configs/", "/configs/patches/", 1)) if os.path.isfile(path)), None)
         if found is None and self.simulated:
-            print("{} is not on this machine; the simulation goes on without it".format(script))
+            print("{} is not in this container; the simulation goes on without it".format(script))
             return
         if found is None:
             self.problems.append("the recipe's setup script {} is not there (is it mounted?)".format(script))
             return
         print("running {}".format(found), flush=True)
         left = max(1.0, float(os.environ["READY_BY"]) - time.time())
+        log = os.path.join(run_dir(), "logs", "setup.{}.log".format(self.facts["host"]))  # not this output, which is searched for problems
+        env = dict(os.environ, **self.recipe_env())
         try:
-            code = subprocess.call(["bash", found], env=dict(os.environ, **self.recipe_env()), stdin=subprocess.DEVNULL, timeout=left)
+            with open(log, "wb") as file:
+                code = subprocess.call(["bash", found], env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, timeout=left)
         except subprocess.TimeoutExpired:
-            self.problems.append("the recipe's setup script {} did not end before READY had to be".format(found))
+            self.problems.append("the recipe's setup script {} did not end before READY had to be; see logs/setup.*.log".format(found))
             return
         if code:
-            self.problems.append("the recipe's setup script {} ended with code {}; see logs/check.*.log".format(found, code))
+            self.problems.append("the recipe's setup script {} ended with code {}; see logs/setup.*.log".format(found, code))
 
     def recipe_env(self):
-        """Variables of the node's first worker, of the front end where it has none; those that a process sets from its own place left out."""
+        """Variables of the node's first worker, of the front end where it has none; without what differs by process, such as its GPUs."""
         workers = [process["env"] for process in self.plan["processes"] if process["node_index"] == self.facts["index"]]
         env = workers[0] if workers else self.plan.get("frontend", {}).get("env", {})
-        return {name: value for name, value in env.items() if not re.search(r"\$\{\w+\}", value)}
+        return {name: value for name, value in env.items() if name != "CUDA_VISIBLE_DEVICES" and not re.search(r"\$\{\w+\}", value)}
 
     def check_gpus(self):
         """As many GPUs as the processes here use. Without nvidia-smi nothing is said: the engine will."""
@@ -207,6 +216,7 @@ def what_ran(plan, nodes):
         "dynamo": common("dynamo"),
         "vllm": common("vllm"),
         "python": common("python"),
+        "nofile": common("nofile"),
         "port_offset": int(os.environ["PORT_OFFSET"]),
         "nodes": [{"host": node["host"], "address": node["address"]} for node in nodes],
     }
@@ -244,6 +254,12 @@ def in_use(address, port):
         except OSError as error:
             return error.errno == errno.EADDRINUSE
     return False
+
+
+def open_files():
+    """How many files a process of this job may have open, once its limit is raised."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return MOST_FILES if most == resource.RLIM_INFINITY else min(most, MOST_FILES)
 
 
 def ephemeral_floor():

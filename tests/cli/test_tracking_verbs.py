@@ -258,6 +258,15 @@ def test_watch_prints_a_line_a_change(bench: Bench) -> None:
     ]
 
 
+def test_what_a_job_notes_stands_beside_ready_in_every_view(bench: Bench) -> None:
+    run = script_a_good_life(bench)
+    bench.at(90, lambda: run.event("note", text="no nginx here"))
+    shown = [bench("watch", "42", "--until", "ready"), bench("status", "42"), bench("status")]
+    said = "http://10.0.0.11:20000 · no nginx here"
+    assert [[line.endswith(said) for line in result.stdout.splitlines() if "nginx" in line] for result in shown] == [[True]] * 3
+    assert json.loads(bench("status", "42", "--format", "json").stdout)["note"] == "no nginx here"
+
+
 def test_watch_until_ready(bench: Bench) -> None:
     script_a_good_life(bench)
     result = bench("watch", "42", "--until", "ready", "--format", "json")

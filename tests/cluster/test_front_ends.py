@@ -98,7 +98,7 @@ def test_with_pyxis_nginx_has_a_container_of_its_own(site: Site, leaf: Path, tmp
     run.ready()
     found = dict(line.split("=", 1) for line in (run.folder / "nginx.env").read_text().splitlines() if line.startswith("FAKEPYXIS_"))
     own = {name.removeprefix("FAKEPYXIS_CONTAINER_"): value for name, value in found.items()}
-    assert (own["IMAGE"], own["MOUNTS"], own.get("NAME")) == (str(image), f"{run.folder}:{run.folder}", None)
+    assert (own["IMAGE"], own["MOUNTS"], own["REMAP_ROOT"], own.get("NAME")) == (str(image), f"{run.folder}:{run.folder}", "1", None)
     assert_cancels(run)
 
 

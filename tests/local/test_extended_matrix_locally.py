@@ -27,7 +27,7 @@ def test_a_recipe_for_another_site_is_simulated_here(recipegen: Terminal, tmp_pa
     run = recipegen("submit", tmp_path, "--point", "2xtp1-agg-cc64", "--simulate").stdout.strip()
     recipegen("wait", run, "--for", "ready", "--timeout", "60")
     logs = Path(recipegen.status(run)["run_dir"]) / "logs"
-    said = "/configs/deps.sh is not on this machine; the simulation goes on without it\n"
+    said = "left out: /configs/deps.sh; a simulation runs a setup script in a container only\n"
     assert [(logs / f"check.{node}.log").read_text().count(said) for node in (0, 1)] == [1, 1]
 
 

@@ -51,5 +51,6 @@ def test_without_nginx_one_front_end_stands_for_all(recipegen: Terminal, leaf: P
     folder = submitted(recipegen, leaf)
     assert "frontend" in steps(folder)
     assert not {"nginx", "frontend-0"} & steps(folder)
-    said = "\n".join(file.read_text() for file in folder.glob("slurm-*.out"))
-    assert "this machine has no nginx: one front end stands for all 3, at the endpoint's port" in said
+    note = "this machine has no nginx: one front end stands for all 3, at the endpoint's port"
+    assert note in "\n".join(file.read_text() for file in folder.glob("slurm-*.out"))
+    assert [line for line in recipegen("status", folder).stdout.splitlines() if line.endswith(f" · {note}")]

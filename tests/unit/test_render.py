@@ -183,14 +183,29 @@ def test_a_directive_s_value_is_quoted_as_sbatch_reads_it(value: str | int | boo
     assert sbatch_option("extra", value) == text
 
 
-def test_srun_options_are_for_workers_and_the_site_s_come_after_them() -> None:
-    lines = job_sbatch('slurm: {srun: [--mem=0, "--extra=$x\'y"]}\n').splitlines()
-    at = {
-        name: next(i for i, line in enumerate(lines) if line.lstrip().startswith(name))
-        for name in ("SRUN+=", "start_workers", "SRUN=(", "start_step")
-    }
-    assert lines[at["SRUN+="]].lstrip().startswith("""SRUN+=(--mem=0 '--extra=$x'"'"'y' "${site_options[@]}")""")
-    assert sorted(at.values()) == [at[name] for name in ("SRUN+=", "start_workers", "SRUN=(", "start_step")]
+def test_srun_options_are_quoted() -> None:
+    assert added('slurm: {srun: [--mem=0, "--extra=$x\'y"]}\n') == ["""own_srun --mem=0 '--extra=$x'"'"'y' # for workers"""]
+
+
+def test_a_setup_script_is_run_by_the_check_as_the_container_s_root() -> None:
+    assert added("setup_script: deps.sh\n") == [
+        "be_root # in the container, if there is one: the setup script may install packages",
+        "check_nodes /configs/deps.sh # creates the container everywhere, and runs the script there; later steps only name it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("repo", "comment"),
+    [
+        ("Org/Name", "the site's snapshot, else the hub id"),
+        ("an-alias", "the snapshot that the site maps this alias to"),
+        ("/models/x", "the site's snapshot, else the recipe's path"),
+    ],
+)
+def test_where_a_worker_has_its_model_from_is_said(repo: str, comment: str) -> None:
+    head = MINIMAL.replace("model: qwen3.8-2.4t-nvfp4", f"model: {{repo: {repo}}}")
+    (bundle,) = render_plans([plan_one(matrix_of(agg_point("1xTP8"), head=head))])
+    assert f"MODEL=${{MODEL:-{repo}}} # {comment}\n" in bundle.files["agg.sh"].decode()
 
 
 def test_the_later_deadline_is_taken_before_the_run_is_opened() -> None:

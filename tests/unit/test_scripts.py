@@ -18,9 +18,9 @@ from recipegen.pipeline import render_plans
 from tests.support import MINIMAL, agg_point, matrix_of, plan_one, published_plans
 
 ENGINE = f"""#!{sys.executable}
-import json, os, sys
+import json, os, resource, sys
 with open(os.environ["SEEN"], "w") as file:
-    json.dump({{"argv": sys.argv[1:], "env": dict(os.environ)}}, file)
+    json.dump({{"argv": sys.argv[1:], "env": dict(os.environ), "files": resource.getrlimit(resource.RLIMIT_NOFILE)}}, file)
 """
 OFFSET = 512
 SHAPES = ("4xTP1", "3xTP2", "1xTP2DP2", "1xTP1PP6", "1xTP8DP2", "1xDP16")
@@ -49,7 +49,7 @@ class Node:
         seen = json.loads((self.folder / "seen.json").read_text())
         return seen["argv"], seen["env"]
 
-    def run(self, process: Process, *, model: str = "") -> subprocess.CompletedProcess[str]:
+    def run(self, process: Process, *, model: str = "", limits: str = ":") -> subprocess.CompletedProcess[str]:
         first = process.node_index - process.node_rank
         env = {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
@@ -64,7 +64,8 @@ class Node:
             "MODEL": model,
         }
         script = self.folder / self.plan.recipe.point / f"{process.role.value}.sh"
-        return subprocess.run(["bash", script, str(process.worker), str(first)], env=env, capture_output=True, text=True, check=False, timeout=20)
+        command = ["bash", "-c", f'{limits}; exec bash "$@"', "bash", script, str(process.worker), str(first)]
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=20)
 
 
 def resolved(process: Process, words: tuple[Word, ...], *, model: str) -> list[str]:
@@ -111,6 +112,26 @@ def test_a_process_marks_its_start(tmp_path: Path) -> None:
     event = json.loads(line)
     assert event.pop("time") > 1e9
     assert event == {"job": "7", "restart": 0, "event": "process_started", "role": "prefill", "worker": 0, "rank": 1, "node": "node1"}
+
+
+@pytest.mark.parametrize("soft", [300, 5000])
+def test_a_process_may_open_as_many_files_as_its_node_lets_it(tmp_path: Path, soft: int) -> None:
+    plan = published_plans()[0]
+    done = Node(plan, tmp_path).run(plan.processes[0], limits=f"ulimit -Sn {soft}; ulimit -Hn 5000")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "seen.json").read_text())["files"] == [5000, 5000]
+
+
+@pytest.mark.parametrize(
+    ("hard", "soft", "raised"),
+    [("unlimited", "1024", "131072"), ("1000000", "1024", "131072"), ("1000000", "200000", ""), ("unlimited", "unlimited", ""), ("4096", "4096", "")],
+)
+def test_a_limit_of_open_files_is_raised_to_131072_at_most_and_never_lowered(tmp_path: Path, hard: str, soft: str, raised: str) -> None:
+    """Limits that this machine may not have: bash's own word is replaced."""
+    plan = published_plans()[0]
+    said = f"case $# in 2) echo $2 >&2 ;; *) [[ $1 == -Hn ]] && echo {hard} || echo {soft} ;; esac"
+    done = Node(plan, tmp_path).run(plan.processes[0], limits=f"ulimit() {{ {said}; }}; export -f ulimit")
+    assert (done.returncode, done.stderr.strip()) == (0, raised)
 
 
 def test_a_process_on_the_wrong_node_stops(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from recipegen.scheduler import JobView, SchedulerState
 
 NAMES = [
     *("job_started", "container_ready", "step_started", "step_ended", "process_started", "instances", "completion"),
-    *("completion_failed", "serving", "ready", "tear_down", "unheard_of", ""),
+    *("completion_failed", "serving", "note", "ready", "tear_down", "unheard_of", ""),
 ]
 KEYS = [
     "step",

@@ -229,6 +229,34 @@ def test_a_failed_completion_is_shown() -> None:
     assert look(run, run.tracker()).detail == "completion failed: HTTP 503 no instance of decode"
 
 
+def test_what_the_probe_still_waits_for_is_shown() -> None:
+    """Completions go on when enough are good, until every instance serves; a failure begins anew."""
+    run = ScriptedRun()
+    run.start()
+    script: list[tuple[str, dict[str, object], str]] = [
+        ("completion", {"ok": 2, "needed": 2, "tokens": 4}, "completions 2/2"),
+        ("serving", {"served": 5, "instances": 8}, "completions 2/2, serving 5/8"),
+        ("completion", {"ok": 3, "needed": 2, "tokens": 4}, "completions 3/2, serving 5/8"),
+        ("serving", {"served": 6, "instances": 8}, "completions 3/2, serving 6/8"),
+        ("completion_failed", {"status": 503, "message": "busy"}, "completion failed: HTTP 503 busy"),
+        ("completion", {"ok": 1, "needed": 2, "tokens": 4}, "completions 1/2"),
+    ]
+    tracker = run.tracker()
+    for name, keys, shown in script:
+        run.event(name, writer="probe", **keys)
+        assert look(run, tracker, 1).detail == shown
+
+
+def test_what_the_job_notes_is_kept() -> None:
+    run = ScriptedRun()
+    run.start()
+    run.event("note", text="no nginx here")
+    tracker = run.tracker()
+    assert look(run, tracker).note == "no nginx here"
+    run.become_ready()
+    assert look(run, tracker, 5).note == "no nginx here"
+
+
 # -- how it ends: the job's own word -------------------------------------------------------------------------------
 
 

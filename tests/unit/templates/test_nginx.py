@@ -207,17 +207,16 @@ def test_a_session_stays_where_it_is_and_others_are_spread(folder: Path) -> None
 
 @pytest.mark.parametrize("header", ["", HEADER])
 def test_the_plain_commands_have_the_same_file(folder: Path, header: str) -> None:
-    """But for the limits, which they do not ask for."""
     job = written(folder, count=3, port=20000, replica=20004, header=header, host="0.0.0.0")
     asked = f"frontend: {{replicas: 3{', session_header: ' + header if header else ''}}}\n"
     script = export_point(plan_one(matrix_of(agg_point("1xDP16")) + asked), "commands")
-    function = script[script.index("nginx_conf() {") : script.index("\nCONF\n}\n") + 8]
+    functions = script[script.index("nginx_conf() {") : script.index("\ncase ")]
+    start = script[script.index("  nginx=$(mktemp -d)\n") : script.index('  nginx -p "$nginx/"')]
     addresses = "; ".join(f"NODE_{n}=127.0.0.{n + 1}" for n in range(4))
-    done = subprocess.run(["bash", "-uc", f"{addresses}; {function} nginx_conf"], capture_output=True, text=True, check=True)
-    ours, theirs = (
-        [line for line in text.splitlines() if "worker_rlimit" not in line and "worker_connections" not in line] for text in (job, done.stdout)
-    )
-    assert [line for line in theirs if line] == [line for line in ours if line]
+    code = f'ulimit() {{ echo {MOST_FILES}; }}; {addresses}; {functions}\n{start} cat "$nginx/nginx.conf"'
+    env = {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (job, "")
 
 
 def broken(server: FrontEnd) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
 import subprocess
 import sys
@@ -27,6 +28,7 @@ class Job:
     def __init__(self, folder: Path, plan: LaunchPlan, script: Path = SCRIPT) -> None:
         self.folder, self.script = folder, script
         (folder / "nodes.d").mkdir()
+        (folder / "logs").mkdir()
         (folder / "plan.json").write_text(plan_text(plan))
 
     def run(self, verb: str = "check", **env: str) -> tuple[int, list[str]]:
@@ -76,6 +78,7 @@ def test_a_node_in_order_passes_and_tells_its_facts(simulated: Job) -> None:
     assert simulated.run() == (0, [])
     assert simulated.facts["address"] == "127.0.7.1"
     assert simulated.facts["dynamo"] == "1.2.1"
+    assert simulated.facts["nofile"] == min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 131_072)
 
 
 def test_a_port_in_use_is_named_with_its_purpose(simulated: Job, listener: int) -> None:
@@ -115,11 +118,11 @@ def test_a_setup_script_runs_before_what_it_may_have_installed_is_looked_at(tmp_
     site = tmp_path / "site"
     install = f'mkdir -p {site}/ai_dynamo-1.2.1.dist-info && printf "Metadata-Version: 2.1\\nName: ai-dynamo\\nVersion: 1.2.1\\n" >{site}/ai_dynamo-1.2.1.dist-info/METADATA'
     site.mkdir()
-    job = prepared(tmp_path, f'echo "$OWN|${{DYN_SYSTEM_PORT:-none}}" >>"$RUN_DIR/said"; {install}')
+    job = prepared(tmp_path, f'echo "$OWN|${{DYN_SYSTEM_PORT:-none}}|${{CUDA_VISIBLE_DEVICES:-none}}" >>"$RUN_DIR/said"; {install}')
     _, problems = job.run(PYTHONPATH=str(site))
     assert not any("Dynamo" in one or "setup script" in one for one in problems)
     assert job.facts["dynamo"] == "1.2.1"
-    assert (tmp_path / "said").read_text() == "a b|none\n"
+    assert (tmp_path / "said").read_text() == "a b|none|none\n"
 
 
 @pytest.mark.parametrize(("text", "problem"), [("exit 7", "ended with code 7"), ("", "is not there (is it mounted?)")])
@@ -127,6 +130,14 @@ def test_a_setup_script_that_fails_ends_the_job_and_is_named(tmp_path: Path, tex
     code, problems = prepared(tmp_path, text).run()
     assert code == 1
     assert problems[0].startswith(f"problem: n0: the recipe's setup script {tmp_path}/configs/deps.sh {problem}")
+
+
+def test_what_a_setup_script_says_has_a_file_of_its_own(tmp_path: Path) -> None:
+    """What it calls a problem is none of the check's."""
+    _, problems = prepared(tmp_path, "echo problem: mine; echo more >&2; exit 7").run()
+    assert (tmp_path / "logs/setup.n0.log").read_text() == "problem: mine\nmore\n"
+    assert not any("mine" in line for line in problems)
+    assert problems[0].endswith("ended with code 7; see logs/setup.*.log")
 
 
 def test_a_setup_script_that_does_not_end_is_ended(tmp_path: Path) -> None:
@@ -143,10 +154,19 @@ def test_a_node_without_workers_gets_the_environment_of_the_front_end(tmp_path: 
 def test_a_simulation_goes_on_without_a_setup_script_that_is_not_there_and_heeds_one_that_fails(simulated: Job, tmp_path: Path) -> None:
     plan = json.loads((tmp_path / "plan.json").read_text()) | {"setup_script": "/configs/deps.sh"}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    assert simulated.run() == (0, [])
+    assert simulated.run(CONTAINER_RUNTIME="pyxis") == (0, [])
     (tmp_path / "deps.sh").write_text("exit 7")
     (tmp_path / "plan.json").write_text(json.dumps(plan | {"setup_script": str(tmp_path / "deps.sh")}))
-    assert simulated.run()[0] == 1
+    assert simulated.run(CONTAINER_RUNTIME="pyxis")[0] == 1
+
+
+@pytest.mark.parametrize("site", [{}, {"CONTAINER_RUNTIME": "none"}])
+def test_a_simulation_outside_a_container_leaves_the_setup_script_alone(simulated: Job, tmp_path: Path, site: dict[str, str]) -> None:
+    (tmp_path / "deps.sh").write_text(f"touch {tmp_path}/harm")
+    plan = json.loads((tmp_path / "plan.json").read_text()) | {"setup_script": str(tmp_path / "deps.sh")}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert simulated.run(**site) == (0, [])
+    assert not (tmp_path / "harm").exists()
 
 
 def test_ports_in_the_ephemeral_range_are_a_warning(simulated: Job) -> None:
@@ -216,6 +236,7 @@ def test_collect_puts_the_nodes_together(simulated: Job) -> None:
     assert lines == [f"{i} n{i} 127.0.7.{i + 1} lo" for i in range(4)]
     ran = json.loads((simulated.folder / "ran.json").read_text())
     assert (ran["engine"], ran["dynamo"], ran["port_offset"], len(ran["nodes"])) == ("mocker", "1.2.1", 512, 4)
+    assert ran["nofile"] == simulated.facts["nofile"]
     assert ran["digest"] == "d"
 
 

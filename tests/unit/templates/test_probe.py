@@ -220,6 +220,18 @@ def test_a_front_end_that_fails_is_never_ready(front_end: FrontEnd, behind: list
     assert not (tmp_path / "endpoint.json").exists()
 
 
+def test_after_a_completion_that_failed_every_front_end_has_to_answer_anew(front_end: FrontEnd, behind: list[FrontEnd], tmp_path: Path) -> None:
+    """The first answers a completion, another completion fails, and from then on nginx asks the second only: the first is asked itself."""
+    first, second = addresses(behind)
+    front_end.answered_by = [second, first, *[second] * 998]
+    front_end.answers = [(200, GOOD), (503, "gone"), (200, GOOD)]
+    behind[0].answers = [(503, "nobody is here")]
+    code, events = run(front_end, tmp_path, behind=behind, seconds=4)
+    assert code == 5
+    assert behind[0].asked > 0
+    assert not any(event["event"] == "front_ends" for event in events)
+
+
 def test_the_front_end_that_knows_fewest_instances_counts(front_end: FrontEnd, behind: list[FrontEnd], tmp_path: Path) -> None:
     behind[1].instances = [instance("prefill"), instance("backend")]
     code, events = run(front_end, tmp_path, behind=behind, seconds=2)

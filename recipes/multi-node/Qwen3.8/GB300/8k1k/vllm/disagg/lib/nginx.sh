@@ -13,7 +13,8 @@ choose_nginx() { # NGINX: srun's options for its image, and the program; nothing
   elif [[ -n ${RECIPEGEN_LOCAL_JOB:-} ]]; then
     mapfile -t NGINX < <(command -v nginx)
   else
-    NGINX=(--container-image="$NGINX_IMAGE" --container-mounts="$RUN_DIR:$RUN_DIR" --no-container-mount-home --no-container-entrypoint nginx)
+    NGINX=(--container-image="$NGINX_IMAGE" --container-mounts="$RUN_DIR:$RUN_DIR" "${REMAP_ROOT[@]}"
+      --no-container-mount-home --no-container-entrypoint nginx)
   fi
 }
 
@@ -22,7 +23,7 @@ start_front_ends() { # start_front_ends FIRST_NODE COUNT PORT REPLICA_PORT [SESS
   choose_nginx
   export FRONT_ENDS=$2 # for the probe
   if [[ ${#NGINX[@]} == 0 ]]; then
-    echo "this machine has no nginx: one front end stands for all $2, at the endpoint's port"
+    note "this machine has no nginx: one front end stands for all $2, at the endpoint's port"
     FRONT_ENDS=1
     start_step frontend 0 1 bash "$BUNDLE/frontend.sh" 0 "$3"
     return
@@ -36,13 +37,15 @@ start_front_ends() { # start_front_ends FIRST_NODE COUNT PORT REPLICA_PORT [SESS
   launch nginx 0 1 "${NGINX[@]}" -p "$RUN_DIR/nginx/" -c nginx.conf # paths in it begin at -p
 }
 
+# From here on the plain commands of an export have this text, too; they set what it reads: RUN_DIR, with nodes.txt, and FRONTEND_HOST.
+
 nginx_conf() { # nginx_conf FIRST_NODE COUNT PORT REPLICA_PORT [SESSION_HEADER]: from nodes.txt
   local address=${FRONTEND_HOST:-0.0.0.0} files group=front_ends
   [[ $address != node ]] || address=$FIRST_ADDRESS
   files=$(ulimit -Hn) # more would be refused, and nginx go on with the soft limit, often 1024
   [[ $files =~ ^[0-9]+$ ]] && ((files <= 131072)) || files=131072
   # As root, and where a container has the user for root, workers stay what they are: "nobody" may not read the run folder.
-  [[ $EUID != 0 && ${NGINX[0]} != --container-image=* ]] || echo "user root root;"
+  [[ $EUID != 0 && ${NGINX[0]:-} != --container-image=* ]] || echo "user root root;"
   cat <<CONF
 daemon off;
 pid nginx.pid;

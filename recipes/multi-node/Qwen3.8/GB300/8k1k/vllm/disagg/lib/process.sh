@@ -1,7 +1,16 @@
-# Where a process stands in its job, and how it finds the others. Sourced by prefill.sh, decode.sh, agg.sh and frontend.sh.
+# Where a process stands in its job, how it finds the others, and its open files. Sourced by prefill.sh, decode.sh, agg.sh and frontend.sh.
 # shellcheck shell=bash
 
 [[ -z ${PATH_PREFIX:-} ]] || PATH=$PATH_PREFIX:$PATH
+
+open_files() { # as many open files as this node lets a process have, 131072 at most: a request in flight takes two of a front end's
+  local most soft
+  most=$(ulimit -Hn)
+  [[ $most =~ ^[0-9]+$ ]] && ((most <= 131072)) || most=131072
+  soft=$(ulimit -Sn) # often 1024
+  [[ $soft == unlimited ]] || ((soft >= most)) || ulimit -Sn "$most" || true
+}
+open_files
 
 place_process() { # place_process FIRST_NODE: the worker's first node; sets NODE_RANK, NODE_ADDRESS, LEADER_ADDRESS
   NODE_RANK=$SLURM_PROCID
