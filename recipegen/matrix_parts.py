@@ -25,6 +25,13 @@ FRONTEND_OWNED = {
     **dict.fromkeys(("discovery-backend", "event-plane", "namespace", "namespace-prefix"), _SERVICES),
 }
 """Arguments of Dynamo's front end that a matrix must not set, and what decides them instead."""
+NOT_OF_A_SESSION = frozenset(
+    {
+        *("accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "date", "expect", "host"),
+        *("keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "via"),
+    }
+)
+"""Headers of HTTP itself (RFC 9110), by which requests of one session would be spread, or those of all clients kept together."""
 
 
 def canonical_flag(name: str) -> str:
@@ -135,4 +142,7 @@ def _of_nginx(key: str, value: str, raw: MatrixSchema, document: Document, probl
     if ".." in value.replace(":", "/").split("/"):
         message = f"'{value}' climbs out of its folder by '..'"
         problems.append(Problem(document.source(*path), message, "write the path that it leads to", "path-traversal"))
+    if key == "session_header" and value.lower() in NOT_OF_A_SESSION:
+        message = f"'{value}' is not a session's: every request of a client has the same, or each one its own"
+        problems.append(Problem(document.source(*path), message, "name the header by which clients tell their sessions apart", "session-header"))
     return value

@@ -22,7 +22,7 @@ from recipegen.shell import quote_word
 MANIFEST_FORMAT = 1
 SIMULATION_MEMORY_KIB = 2 << 20
 """A mocker of 1.2.1 has 100 to 200 MiB of data; at the limit it aborts with 134."""
-LIB = ("etcd.sh", "job.sh", "nginx.sh", "node_check.py", "probe.py", "process.sh", "python.sh")
+LIB = ("etcd.sh", "job.sh", "nginx.sh", "node_check.py", "probe.py", "process.sh", "python.sh", "setup_script.py")
 GROUPS = {"model": "Model", "placement": "Where this process stands in its worker", "engine": "Engine", "events": "KV events, for the router"}
 
 

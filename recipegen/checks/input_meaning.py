@@ -1,4 +1,4 @@
-"""What is said of a matrix or a profile whose text and shape are right, but whose meaning is not."""
+"""What is said of a matrix whose text and shape are right, but whose meaning is not; of its points, `input_points` tells."""
 
 from __future__ import annotations
 
@@ -40,6 +40,25 @@ MATRIX = (
         Dynamo than the one named.
 
         Mend: add `source`, take it away, or change `install`.
+        """,
+    ),
+    input_rule(
+        "frontend-single",
+        """Something is said of nginx, and there is one front end.
+
+        nginx stands before several front ends only. What is said of it would have no effect, and nobody would notice.
+
+        Mend: set `frontend.replicas` to 2 or more, or leave it out.
+        """,
+    ),
+    input_rule(
+        "session-header",
+        """Sessions are told apart by a header that is no session's.
+
+        Requests of one value go to one front end. `Host` has one value for all clients, so that one front end gets everything;
+        `Content-Length` and the like have another for each request, so that a session is spread.
+
+        Mend: name a header that clients set for this, such as `X-Dynamo-Session-ID`.
         """,
     ),
     input_rule(
@@ -137,170 +156,6 @@ MATRIX = (
         hours of loading. For a cache of unknown element size the common one cannot be derived.
 
         Mend: set `block-size` on both sides.
-        """,
-    ),
-)
-POINTS = (
-    input_rule(
-        "topology-notation",
-        """A topology cannot be read.
-
-        The notation is TP, PP, DP with sizes (TP2DP4, TEP8, DEP16, TP8+EP), after the number of workers: 2xTP2DP4.
-
-        Mend: take the near match that the message names.
-        """,
-    ),
-    input_rule(
-        "worker-gpus",
-        """The GPUs of a worker are not TP x PP x DP.
-
-        Other launchers find that out in the job: the process is refused, or GPUs stay idle for its whole run.
-
-        Mend: correct `gpus`, or the topology.
-        """,
-        covers=(5,),
-    ),
-    input_rule(
-        "roles",
-        """A point has not the roles of a deployment.
-
-        Prefill without decode gives an endpoint that never answers; `agg` beside them is a second deployment.
-
-        Mend: give `prefill` and `decode`, or `agg` alone.
-        """,
-    ),
-    input_rule(
-        "concurrency-order",
-        """Concurrencies do not rise, or repeat.
-
-        The point's name and its buffers follow from the first and the last; a repeated one would overwrite its own results.
-
-        Mend: sort them, each once.
-        """,
-    ),
-    input_rule(
-        "time-limit",
-        """The time limit is too short to be one.
-
-        Start and tear-down alone take minutes, and 0 is no limit at all for Slurm.
-
-        Mend: give the hours that loading and measuring take.
-        """,
-    ),
-    input_rule(
-        "point-twice",
-        """Two points have the same name.
-
-        They would be rendered into the same folder, one over the other.
-
-        Mend: merge their concurrencies, or change one.
-        """,
-    ),
-    input_rule(
-        "allow-point",
-        """`allow` names a point that does not exist.
-
-        Names follow from the content: after a change of topology or concurrency the entry would allow nothing, or stay for good.
-
-        Mend: take the near match, or remove the name.
-        """,
-    ),
-    input_rule(
-        "placement",
-        """A worker cannot be laid on the nodes.
-
-        Replicas must fill nodes evenly: TP5 on nodes of 4 GPUs, or DP3 with two replicas a node, leave ranks without GPUs. Other
-        launchers allocate too much, or fail when processes start.
-
-        Mend: take sizes that divide into the node's GPUs.
-        """,
-        covers=(5, 6),
-    ),
-)
-PROFILE = (
-    input_rule(
-        "profile-unreadable",
-        """The cluster profile cannot be read.
-
-        Without it the job would go to the wrong account, partition and paths; a profile is never dropped in silence.
-
-        Mend: correct the path or the file's permissions.
-        """,
-    ),
-    input_rule(
-        "profile-record",
-        """The profile in a run's record is damaged.
-
-        It says where the run lies and how to ask about it.
-
-        Mend: restore run.json from a copy, or follow the job by hand.
-        """,
-    ),
-    input_rule(
-        "profile-text",
-        """A value of the profile holds a control character.
-
-        It would begin a new line in site.env, or hide what is written.
-
-        Mend: write one line of plain text.
-        """,
-    ),
-    input_rule(
-        "profile-name",
-        """A name in the profile is none.
-
-        Profiles are found by the name of their file, which must be the one inside; account, partition, QoS, reservation and interface
-        go to Slurm and to scripts as single words.
-
-        Mend: use letters, digits and . _ -; rename the file or the profile.
-        """,
-    ),
-    input_rule(
-        "profile-path",
-        """A path of the profile cannot be used.
-
-        Paths are read on login node, compute node and in the container: only absolute ones without '..' mean the same everywhere, and
-        ':' or ',' part mounts and search paths.
-
-        Mend: write the absolute path that it leads to.
-        """,
-    ),
-    input_rule(
-        "profile-sbatch",
-        """An sbatch option is not a profile's or a matrix's to set.
-
-        Nodes and tasks follow from the topology, the time limit from the point, output and comment from the run: a second word on the
-        command line wins over the script, and the job that runs is not the one reviewed.
-
-        Mend: set it where the message says; write other options by their long name.
-        """,
-    ),
-    input_rule(
-        "profile-srun",
-        """An srun option is not a profile's or a matrix's to set.
-
-        Every step has its own nodes, container and output. Slurm 25.11 reads `--key value` otherwise than `--key=value`, so only the
-        latter is taken.
-
-        Mend: write `--key=value`, and leave what job.sbatch gives to each step.
-        """,
-    ),
-    input_rule(
-        "profile-environment",
-        """A variable of the profile belongs to the job, or has a key of its own.
-
-        The job's scripts would see another value than the one they were made for.
-
-        Mend: use the key that the message names, or another variable.
-        """,
-    ),
-    input_rule(
-        "profile-container",
-        """A local cluster runs no containers.
-
-        Containers come from Slurm's pyxis; without Slurm nothing would start them.
-
-        Mend: set container.runtime to none, or scheduler to slurm.
         """,
     ),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from recipegen.checks.input_meaning import MATRIX, POINTS, PROFILE, input_rule
+from recipegen.checks.input_meaning import MATRIX, input_rule
+from recipegen.checks.input_points import POINTS
+from recipegen.checks.input_profiles import PROFILE
 from recipegen.checks.rule import RuleText
 
 _TEXT = (

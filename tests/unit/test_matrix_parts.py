@@ -234,6 +234,8 @@ def test_a_dedicated_node_is_the_first_and_has_no_worker() -> None:
         ),
         ("frontend: {replicas: 1, session_header: X-A}\n", "'session_header' is for nginx", "frontend-single"),
         ("frontend: {replicas: 2, nginx_image: ../nginx.sqsh}\n", "climbs out of its folder by '..'", "path-traversal"),
+        ("frontend: {replicas: 2, session_header: Host}\n", "'Host' is not a session's", "session-header"),
+        ("frontend: {replicas: 2, session_header: content-length}\n", "is not a session's", "session-header"),
         ("frontend: {replicas: 2, session_header: X_A}\n", "expected the name of a request header", "schema-value"),
         ("carried: [a]\n", "expected a mapping", "schema-type"),
     ],

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from recipegen.checks.input_rules import INPUT_RULES
+from recipegen.checks.registry import all_rules
 from recipegen.clusters import ClusterProfile, local_profile, parse_profile, profile_from_json, profile_to_json
 from recipegen.engines import REAL
 from recipegen.errors import InputError, Problem
@@ -16,7 +19,7 @@ from recipegen.plan import make_plan
 from recipegen.profile_files import load_profile, resolve_profile
 from recipegen.recipe import make_recipe
 from recipegen.yamlsource import MAX_BYTES
-from tests.support import PINS
+from tests.support import PINS, ROOT
 
 MATRIX = (
     PINS
@@ -161,6 +164,9 @@ MATRIX_CASES = [  # text in MATRIX, what stands there instead, the rule, and whe
     ("env: {N", "derive: {max-num-seqs: 0 - isl}\n  env: {N", "formula", "0 - isl"),
     ("env: {N", "derive: {max-num-seqs: __import__('os')}\n  env: {N", "formula", "__import__"),
     ("kv-cache-dtype: fp8", "kv-cache-dtype: nvfp4", "block-size-unknown", "{prefill"),
+    ("common:", "frontend: {session_header: X-A}\ncommon:", "frontend-single", "session_header"),
+    ("common:", "frontend: {replicas: 2, session_header: Host}\ncommon:", "session-header", "Host}"),
+    ("{agg: TP8", "{colocate: true, agg: TP8", "colocate", "true, agg"),
     ("agg: TP8", "agg: TP4XP2", "topology-notation", "TP4XP2"),
     ("agg: TP8", "agg: -1xTP8", "topology-notation", "-1xTP8"),
     ("agg: TP8", "agg: 0xTP8", "topology-notation", "0xTP8"),
@@ -275,3 +281,27 @@ def test_every_rule_has_a_title_a_reason_and_a_mend() -> None:
         assert len(title) < 80
         assert why.strip().endswith(".")
         assert mend.startswith("Mend: ")
+
+
+OF_OTHER_PAGES = ("srt-", "export-")
+"""Rules that docs/reference/import.md and export.md explain."""
+
+
+def rules_given() -> dict[str, str]:
+    """Rules by which the sources refuse inputs, each with a file that does."""
+    found = {}
+    for file in sorted((ROOT / "recipegen").rglob("*.py")):
+        for call in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)):
+            name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            given = [word.value for word in call.keywords if word.arg == "rule"]
+            given += call.args[3:4] if name == "Problem" else call.args[:1] if name in {"_problem", "_key_problem"} else []
+            found |= {
+                rule.value: file.name for rule in given if isinstance(rule, ast.Constant) and re.fullmatch(r"[a-z]+(-[a-z]+)*", str(rule.value))
+            }
+    return found
+
+
+def test_every_rule_that_refuses_an_input_has_its_page() -> None:
+    given = rules_given()
+    assert {"frontend-single", "env-reserved", "yaml-merge", "placement"} <= given.keys()
+    assert {rule: file for rule, file in given.items() if rule not in all_rules() and not rule.startswith(OF_OTHER_PAGES)} == {}

@@ -105,13 +105,13 @@ def test_the_port_of_a_front_end_is_one_of_its_own_node(tmp_path: Path, port: in
 # -- a setup script ------------------------------------------------------------------------------------------------------
 
 
-def prepared(folder: Path, text: str, *, more: str = "") -> Job:
+def prepared(folder: Path, text: str, *, more: str = "", env: str = "") -> Job:
     """A node of a recipe whose setup script is this text, or is not there; real, so that what the script installs is looked for."""
     script = folder / "configs/deps.sh"
     script.parent.mkdir()
     if text:
         script.write_text(text)
-    return Job(folder, plan_one(f"{matrix_of(agg_point('1xTP4'))}setup_script: {script}\nagg: {{env: {{OWN: a b}}}}\n{more}"))
+    return Job(folder, plan_one(f"{matrix_of(agg_point('1xTP4'))}setup_script: {script}\nagg: {{env: {{{env}OWN: a b}}}}\n{more}"))
 
 
 def test_a_setup_script_runs_before_what_it_may_have_installed_is_looked_at(tmp_path: Path) -> None:
@@ -143,6 +143,19 @@ def test_what_a_setup_script_says_has_a_file_of_its_own(tmp_path: Path) -> None:
 def test_a_setup_script_that_does_not_end_is_ended(tmp_path: Path) -> None:
     code, problems = prepared(tmp_path, "sleep 30").run(READY_BY=str(time.time() + 0.2))
     assert (code, "did not end before READY had to be" in problems[0]) == (1, True)
+
+
+def test_what_a_setup_script_started_ends_with_it(tmp_path: Path) -> None:
+    script = 'sleep 300 & echo $! >"$RUN_DIR/child"; wait'
+    prepared(tmp_path, script).run(READY_BY=str(time.time() + 1))
+    child = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
+    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_value_that_only_looks_like_a_place_of_a_process_reaches_the_script(tmp_path: Path) -> None:
+    job = prepared(tmp_path, 'echo "$CACHE|${VLLM_NIXL_SIDE_CHANNEL_HOST:-none}" >"$RUN_DIR/said"', env="CACHE: '${HOME}/cache', ")
+    job.run()
+    assert (tmp_path / "said").read_text() == "${HOME}/cache|none\n"
 
 
 def test_a_node_without_workers_gets_the_environment_of_the_front_end(tmp_path: Path) -> None:

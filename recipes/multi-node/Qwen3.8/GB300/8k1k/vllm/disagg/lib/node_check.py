@@ -18,6 +18,10 @@ import sys
 import time
 from importlib import metadata
 
+sys.dont_write_bytecode = True  # lib/ holds what was reviewed, and nothing else
+
+from setup_script import run_setup  # noqa: E402
+
 SIOCGIFADDR = 0x8915  # linux/sockios.h: the IPv4 address of an interface
 MOST_FILES = 131072  # process.sh and nginx.sh raise the limit of open files no further
 
@@ -88,39 +92,7 @@ class Node:
             print("warning: port {} lies in this node's ephemeral range, which begins at {}; set PORT_OFFSET".format(max(ports), floor))
 
     def run_setup(self):
-        """The recipe's own preparation, once on each node, before what it may have installed is looked at. Beside /configs, /configs/patches
-        is looked into, as srtctl does. What it installs must not land on whichever machine somebody simulates on."""
-        script = self.plan.get("setup_script")
-        if not script:
-            return
-        if self.simulated and os.environ.get("CONTAINER_RUNTIME") != "pyxis":
-            print("left out: {}; a simulation runs a setup script in a container only".format(script))
-            return
-        found = next((path for path in (script, script.replace("/configs/", "/configs/patches/", 1)) if os.path.isfile(path)), None)
-        if found is None and self.simulated:
-            print("{} is not in this container; the simulation goes on without it".format(script))
-            return
-        if found is None:
-            self.problems.append("the recipe's setup script {} is not there (is it mounted?)".format(script))
-            return
-        print("running {}".format(found), flush=True)
-        left = max(1.0, float(os.environ["READY_BY"]) - time.time())
-        log = os.path.join(run_dir(), "logs", "setup.{}.log".format(self.facts["host"]))  # not this output, which is searched for problems
-        env = dict(os.environ, **self.recipe_env())
-        try:
-            with open(log, "wb") as file:
-                code = subprocess.call(["bash", found], env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, timeout=left)
-        except subprocess.TimeoutExpired:
-            self.problems.append("the recipe's setup script {} did not end before READY had to be; see logs/setup.*.log".format(found))
-            return
-        if code:
-            self.problems.append("the recipe's setup script {} ended with code {}; see logs/setup.*.log".format(found, code))
-
-    def recipe_env(self):
-        """Variables of the node's first worker, of the front end where it has none; without what differs by process, such as its GPUs."""
-        workers = [process["env"] for process in self.plan["processes"] if process["node_index"] == self.facts["index"]]
-        env = workers[0] if workers else self.plan.get("frontend", {}).get("env", {})
-        return {name: value for name, value in env.items() if name != "CUDA_VISIBLE_DEVICES" and not re.search(r"\$\{\w+\}", value)}
+        self.problems += filter(None, [run_setup(self.plan, self.facts["index"], self.facts["host"])])
 
     def check_gpus(self):
         """As many GPUs as the processes here use. Without nvidia-smi nothing is said: the engine will."""
