@@ -26,7 +26,12 @@ def _differing(had: _Table, has: _Table) -> list[FactKey]:
     """Facts that one table has, or whose texts differ."""
     if had == has:
         return []
-    return [key for key in {**had, **has} if key not in had or key not in has or had[key][1] != has[key][1]]
+    return [key for key in {**had, **has} if key not in had or key not in has or _text(had[key]) != _text(has[key])]
+
+
+def _text(value: FactValue) -> str:
+    _, text, _ = value
+    return text
 
 
 def _sizes(had: _Table, has: _Table, differing: set[FactKey], touched: set[str]) -> list[FactKey]:

@@ -32,7 +32,7 @@ class FactTeller:
         """Return the facts of one point, which was followed to its view and plan, by section."""
         found: dict[Section, _Table] = {section: {} for section in Section}
         found[Section.INPUT] = _told({"name": self._name, "sized_for": point.sized_for, "mtp": point.mtp, "colocate": point.colocate})
-        found[Section.PIN], found[Section.BENCHMARK] = self._pins, self._benchmarks
+        found[Section.PIN], found[Section.BENCHMARK] = {**self._pins}, {**self._benchmarks}
         found[Section.WORKLOAD] = _told(self._load(view))
         found[Section.JOB] = {**_job(plan), **self._asked}
         found[Section.PORT] = {**_told({"port step": plan.port_step, "port slots": plan.port_slots}), **_ports(plan.services, "")}
