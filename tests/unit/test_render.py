@@ -259,5 +259,7 @@ def test_where_two_front_ends_have_no_node_the_bundle_is_that_of_one() -> None:
 @pytest.mark.parametrize(("head", "more"), [(MINIMAL, ""), (MINIMAL, EXTENDED), (UNPINNED, "")])
 def test_lib_is_the_same_for_all_recipes(head: str, more: str) -> None:
     (bundle,) = render_plans([plan_one(matrix_of(agg_point("TP8"), head=head) + more)])
-    assert set(bundle.shared) == {f"lib/{name}" for name in ("etcd.sh", "job.sh", "nginx.sh", "node_check.py", "probe.py", "process.sh", "python.sh", "setup_script.py")}
+    assert set(bundle.shared) == {
+        f"lib/{name}" for name in ("etcd.sh", "job.sh", "nginx.sh", "node_check.py", "probe.py", "process.sh", "python.sh", "setup_script.py")
+    }
     assert bundle.shared["lib/node_check.py"] == (LEAF / "lib/node_check.py").read_bytes()
