@@ -9,10 +9,8 @@ from recipegen.errors import Problem
 from recipegen.launch import LaunchPlan
 from recipegen.layout import span
 from recipegen.model import Recipe
+from recipegen.srtslurm.packing import Place, elsewhere, packed, places
 from recipegen.srtslurm.v1_flags import PER_NODE
-
-Place = tuple[int, int]
-"""The node of a worker, counted from the first of them all, and its first GPU there."""
 
 NOT_OF_SRTCTL = frozenset({"aiperf"})
 """Types of benchmark that srt-slurm does not have."""
@@ -20,12 +18,12 @@ NOT_OF_SRTCTL = frozenset({"aiperf"})
 
 def limits(plan: LaunchPlan) -> list[Problem]:
     """Return everything of a point that has no form in srt-slurm, with its place in the matrix."""
-    return [*_benchmark(plan.recipe), *_roles(plan.recipe), *_placement(plan)]
+    return [*_benchmark(plan.recipe), *_wheel(plan.recipe), *_roles(plan.recipe), *_placement(plan)]
 
 
 def other_gpus(plan: LaunchPlan) -> str:
     """Return what to say of workers that srtctl puts on other GPUs of their nodes than the plan; empty where there are none."""
-    if not plan.recipe.colocate or _places(plan) == _packed(plan):
+    if not plan.recipe.colocate or places([role.layout for role in plan.roles]) == _packed(plan):
         return ""
     return "srtctl packs workers without gaps: on a node of both roles, decode has other GPUs of it than in the plan"
 
@@ -38,43 +36,13 @@ def is_switched(plan: LaunchPlan) -> bool:
 
 def _placement(plan: LaunchPlan) -> Iterator[Problem]:
     """A worker that srtctl would put on another node than the plan, or on none."""
-    if not plan.recipe.colocate:
-        return
-    packed, nodes = _packed(plan), _nodes(plan)
-    names = [f"{role.layout.role.value} worker {number}" for role in plan.roles for number in range(role.layout.workers)]
-    for name, (node, _), theirs in zip(names, _places(plan), packed, strict=True):
-        if node == theirs[0] < nodes:
-            continue
-        where = f"on node {theirs[0]}" if theirs[0] < nodes else f"on a further one than the {nodes} that it asks for, and end"
-        where += ", on GPUs that another worker has" if packed.count(theirs) > 1 else ""
-        message = f"{name} stands on node {node}, but srtctl, which packs workers of both roles without gaps, would put it {where}"
+    if plan.recipe.colocate and (message := elsewhere([role.layout for role in plan.roles], _packed(plan), _nodes(plan))):
         yield Problem(plan.recipe.source, message, "leave `colocate` out, or take workers whose sizes divide each other", "export-placement")
-        return
-
-
-def _places(plan: LaunchPlan) -> list[Place]:
-    """Where the workers stand by the plan: each in a slot of its own size."""
-    return [
-        (one.first_node + slot // one.workers_per_node, slot % one.workers_per_node * one.gpus_per_process)
-        for one in (role.layout for role in plan.roles)
-        for slot in range(one.first_slot, one.first_slot + one.workers)
-    ]
 
 
 def _packed(plan: LaunchPlan) -> list[Place]:
-    """Where srtctl puts the workers (`core/topology.py`, `allocate_endpoints`); one that fills a node does not heed what stands there."""
-    width, node, used = plan.recipe.hardware.gpus_per_node, 0, 0
-    found: list[Place] = []
-    for size in (role.layout.gpus_per_process for role in plan.roles for _ in range(role.layout.workers)):
-        if size == width:
-            found.append((node, 0))
-            node += 1
-            continue
-        if used + size > width:
-            node, used = node + 1, 0
-        found.append((node, used))
-        node, used = (node + 1, 0) if used + size == width else (node, used + size)
-    return found
+    sizes = [role.layout.gpus_per_process for role in plan.roles for _ in range(role.layout.workers)]
+    return packed(sizes, plan.recipe.hardware.gpus_per_node)
 
 
 def _nodes(plan: LaunchPlan) -> int:
@@ -96,6 +64,15 @@ def _benchmark(recipe: Recipe) -> Iterator[Problem]:
         yield Problem(
             place, "srt-slurm has one key, `custom_tokenizer`, for `tokenizer` and `tokenizer_class`", "set one of both", "export-benchmark"
         )
+
+
+def _wheel(recipe: Recipe) -> Iterator[Problem]:
+    """srtctl takes a version as `dynamo.wheel`, whose file it stages itself, and refuses the name of a file (`DynamoConfig`)."""
+    runtime = recipe.runtime
+    if runtime.dynamo.install == "wheel":
+        message = f"Dynamo comes from the wheel {runtime.dynamo.source}, but srtctl knows a wheel by its version only, and refuses a file"
+        hint = "export a point with `install: pip`, or install the wheel by `setup_script` with `install: present`"
+        yield Problem(runtime.image_source, message, hint, "export-dynamo")
 
 
 def _roles(recipe: Recipe) -> Iterator[Problem]:

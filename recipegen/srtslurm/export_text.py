@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recipegen.srtslurm.yaml_text import scalar
+from recipegen.srtslurm.yaml_text import one_line, scalar
 
 Path = tuple[str, ...]
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
@@ -26,7 +26,7 @@ class SrtDocument:
 
 def document_text(document: SrtDocument, head: Iterable[str]) -> str:
     """Return the text: comment lines, then the keys in their order, an empty line before each mapping at the top."""
-    lines = [f"# {line}" for line in (*head, *document.head)]
+    lines = [f"# {one_line(line)}" for line in (*head, *document.head)]
     for name, value in document.fields.items():
         if isinstance(value, dict):
             lines.append("")

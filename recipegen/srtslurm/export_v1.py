@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from recipegen.errors import InputError, Problem
@@ -11,17 +12,20 @@ from recipegen.layout import span
 from recipegen.model import NGINX_IMAGE, Dynamo, EnvVar, Flag, JobSettings, ModelSpec, Recipe, Role
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.export_benchmark import benchmark_fields
+from recipegen.srtslurm.export_carried import carried_in_v1
 from recipegen.srtslurm.export_limits import is_switched, limits, other_gpus
 from recipegen.srtslurm.export_text import Path, SrtDocument
 from recipegen.srtslurm.v1 import INTERVAL_S
 from recipegen.srtslurm.v1_events import MODES
 from recipegen.srtslurm.v1_flags import SERVED
-from recipegen.srtslurm.v1_frontend import AFFINITY, HEADER, IMAGE, MORE, SEVERAL
+from recipegen.srtslurm.v1_frontend import AFFINITY, HEADER, IMAGE, MORE, SEVERAL, other_places
 from recipegen.srtslurm.v1_nodes import ACROSS, ALLOW
 from recipegen.srtslurm.v1_runtime import DYNAMO_GIT, HUB, WHEEL, wheel_variables
 
 UNKNOWN_PRECISION = "unknown"
 """srtctl wants a text, and only shows it."""
+_PRECISION = "model.precision"
+_IDENTITY = "identity."
 _MOST_HOURS = 999
 _GPU_TYPES = {ours: theirs for theirs, ours in keys.HARDWARE.items()}
 
@@ -30,11 +34,14 @@ def v1_document(plan: LaunchPlan) -> SrtDocument:
     """Return a point as a recipe of the first layout; InputError with everything that srtctl cannot be told."""
     if problems := [*limits(plan), *_other_git(plan.recipe)]:
         raise InputError(problems)
-    return _document(plan)
+    document, job = _document(plan), plan.recipe.job
+    told = other_places(job.front_ends, plan.directives.nodes - job.dedicated_node, alone=False, infra_alone=job.dedicated_node)
+    head = (*document.head, *filter(None, [told.replace("; here", "; in the plan")]))
+    return carried_in_v1(replace(document, head=head), job.carried)
 
 
 def common_document(plan: LaunchPlan) -> SrtDocument:
-    """Return what the second layout is made from: as `v1_document`, but Dynamo may come from any repository."""
+    """Return what the second layout is made from: as `v1_document`, but for what an import kept, and Dynamo may come from any repository."""
     if problems := limits(plan):
         raise InputError(problems)
     return _document(plan)
@@ -46,7 +53,7 @@ def _document(plan: LaunchPlan) -> SrtDocument:
         "name": recipe.name,
         **_given(identity=_identity(recipe)),
         "slurm": {"time_limit": _duration(recipe.time_limit_s)},
-        "model": {"path": model_path(recipe.model), "container": recipe.runtime.image, "precision": _precision(recipe.model)},
+        "model": {"path": model_path(recipe.model), "container": recipe.runtime.image, "precision": _precision(recipe)},
         "dynamo": _dynamo(recipe),
         **_given(setup_script=job.setup_script, infra={"etcd_nats_dedicated_node": True} if job.dedicated_node else {}),
         "resources": _resources(plan),
@@ -55,7 +62,7 @@ def _document(plan: LaunchPlan) -> SrtDocument:
         **_given(health_check=_health(job.ready_s), sbatch_directives=_sbatch(job), srun_options=_srun(job)),
         "benchmark": benchmark_fields(recipe),
     }
-    return SrtDocument(fields=put_back(fields, _carried(job)), notes=dict(_notes(plan)), head=tuple(filter(None, [other_gpus(plan)])))
+    return SrtDocument(fields=fields, notes=dict(_notes(plan)), head=tuple(filter(None, [other_gpus(plan)])))
 
 
 def _other_git(recipe: Recipe) -> Iterator[Problem]:
@@ -70,39 +77,29 @@ def model_path(model: ModelSpec) -> str:
     return HUB + model.repo if model.is_hub_id else model.repo
 
 
-def put_back(fields: Mapping[str, Any], carried: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with what an import kept without effect, each at its path."""
-    found = dict(fields)
-    for path, value in carried.items():
-        found = _with(found, path.split("."), value)
-    return found
-
-
-def _carried(job: JobSettings) -> dict[str, Any]:
-    """What an import kept, by its path in the first layout, as far as that has room for it."""
-    named = {keys.CARRIED_IN_V1.get(path, path): value for path, value in job.carried.items()}
-    return {path: value for path, value in named.items() if "[" not in path and path.partition(".")[0] not in keys.ONLY_IN_V2 and path != WHEEL}
-
-
-def _with(fields: Mapping[str, Any], path: list[str], value: object) -> dict[str, Any]:
-    name, *rest = path
-    below = fields.get(name)
-    return {**fields, name: _with(below if isinstance(below, dict) else {}, rest, value) if rest else value}
-
-
 def _identity(recipe: Recipe) -> dict[str, Any]:
-    """The pins that are checked on the nodes; none where the revision, a build and what an import kept say no more than the other keys."""
+    """The pins that are checked on the nodes; none where the revision, a build and what an import kept say no more than the other keys.
+
+    What only says another key again gives way to what an import kept in its place.
+    """
     model, runtime = recipe.model, recipe.runtime
-    kept = any(path.startswith("identity.") for path in recipe.job.carried)
-    if not model.revision and not runtime.vllm and not kept and runtime.dynamo.install not in {"wheel", "git"}:
+    kept = {path: value for path, value in recipe.job.carried.items() if path.startswith(_IDENTITY)}
+    instead = {path.removeprefix(_IDENTITY) for path, value in kept.items() if isinstance(value, str)}
+    from_git = runtime.dynamo.install == "git"
+    if not model.revision and not runtime.vllm and not kept and not from_git:
         return {}
-    pin = _given(repo=model.repo if model.is_hub_id else "", revision=model.revision) if model.revision or kept else {}
-    frameworks = _given(dynamo=runtime.dynamo.version, vllm=runtime.vllm)
-    return {**_given(model=pin), "container": {"image": runtime.image}, **_given(frameworks=frameworks)}
+    again = model.is_hub_id and (model.revision or (kept and "model.repo" not in instead))
+    container = {} if "container.image" in instead else {"image": runtime.image}
+    dynamo = "" if "frameworks.dynamo" in instead and not from_git else runtime.dynamo.version
+    pin = _given(repo=model.repo if again else "", revision=model.revision)
+    return _given(model=pin, container=container, frameworks=_given(dynamo=dynamo, vllm=runtime.vllm))
 
 
-def _precision(model: ModelSpec) -> str:
-    """The type of most weights: that of the experts where there are any."""
+def _precision(recipe: Recipe) -> str:
+    """What an import kept, else the type of most weights: that of the experts where there are any."""
+    model, kept = recipe.model, recipe.job.carried.get(_PRECISION)
+    if isinstance(kept, str):
+        return kept
     if model.architecture is None:
         return UNKNOWN_PRECISION
     moe = model.architecture.moe
@@ -112,8 +109,6 @@ def _precision(model: ModelSpec) -> str:
 def _dynamo(recipe: Recipe) -> dict[str, Any]:
     dynamo, wheel = recipe.runtime.dynamo, _wheel(recipe)
     plane = _given(request_plane=dynamo.request_plane if dynamo.request_plane != "tcp" else "")
-    if dynamo.install == "wheel":
-        return {"wheel": dynamo.source, "install": True, **plane}
     if dynamo.install == "git":
         commit = git_source(dynamo)[1]
         return {**({"hash": commit} if commit else {"top_of_tree": True}), "install": True, **plane}

@@ -8,21 +8,19 @@ from typing import Any
 from recipegen.benchmarks import LOAD_TYPES
 from recipegen.launch import LaunchPlan
 from recipegen.model import Dynamo
+from recipegen.srtslurm.export_benchmark import foreign_type
+from recipegen.srtslurm.export_carried import carried_in_v2
 from recipegen.srtslurm.export_text import Path, SrtDocument
-from recipegen.srtslurm.export_v1 import common_document, git_source, put_back, role_nodes
+from recipegen.srtslurm.export_v1 import common_document, git_source, role_nodes
 from recipegen.srtslurm.v1_events import MODES
 from recipegen.srtslurm.v1_nodes import ACROSS, ALLOW
 
 _NOT_READ = ("backend", "endpoint")
 """Settings of a benchmark that `schema: 2` does not have: its loader refuses them."""
 _LENGTHS = ("isl", "osl", "concurrencies")
-_RENAMED = {"vllm_serve_binary": "vllm_serve_binary", "set_cuda_visible_devices": "set_visible_devices", ALLOW: ALLOW, ACROSS: ACROSS}
-"""Keys of the back end, carried or of colocation, and their names among the engine's."""
 _ROLE_OF = {mode: role.value for role, mode in MODES.items()}
-_AGAIN = frozenset({"resources", "backend", "dynamo", "infra", "benchmark", "frontend"})
+_AGAIN = frozenset({"resources", "backend", "dynamo", "infra", "benchmark"})
 """Sections that are not as in the first layout."""
-_OWN = frozenset({"roles", "host_setup", "job_scoped_ports", "post_eval"})
-"""Sections of which an import keeps keys that only the second layout has."""
 
 
 def v2_document(plan: LaunchPlan) -> SrtDocument:
@@ -42,8 +40,8 @@ def v2_document(plan: LaunchPlan) -> SrtDocument:
             fields[name] = _CHANGED[name](plan, value)
     left_out = [f"{name}: {value}" for name, value in first.fields["benchmark"].items() if name not in fields["benchmark"]]
     head = (f"left out, as `schema: 2` refuses it here: benchmark.{', benchmark.'.join(left_out)}",) if left_out else ()
-    own = {path: value for path, value in plan.recipe.job.carried.items() if path.partition(".")[0] in _OWN}
-    return SrtDocument(fields=put_back(fields, own), notes=dict(_notes(first)), head=(*first.head, *head))
+    document = SrtDocument(fields=fields, notes=dict(_notes(first)), head=(*first.head, *head))
+    return carried_in_v2(document, plan.recipe.job.carried)
 
 
 def _resources(plan: LaunchPlan, section: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,8 +50,7 @@ def _resources(plan: LaunchPlan, section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _engine(backend: Mapping[str, Any]) -> dict[str, Any]:
-    carried = {new: backend[old] for old, new in _RENAMED.items() if old in backend}
-    return {"type": backend["type"], "connector": backend["connector"], **carried}
+    return {name: backend[name] for name in ("type", "connector", ALLOW, ACROSS) if name in backend}
 
 
 def _roles(plan: LaunchPlan, backend: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,9 +78,8 @@ def _services(plan: LaunchPlan, infra: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _dynamo(plan: LaunchPlan, section: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {name: value for name, value in section.items() if name not in {"version", "wheel", "git", "hash", "top_of_tree", "cargo_patches"}}
-    patches = {"patches": section["cargo_patches"]} if "cargo_patches" in section else {}
-    source = {**_source(plan.recipe.runtime.dynamo, section), **patches}
+    rest = {name: value for name, value in section.items() if name not in {"version", "wheel", "hash", "top_of_tree"}}
+    source = _source(plan.recipe.runtime.dynamo, section)
     return {**({"source": source} if source else {}), **rest}
 
 
@@ -98,17 +94,12 @@ def _source(dynamo: Dynamo, section: Mapping[str, Any]) -> dict[str, str]:
 
 def _benchmark(plan: LaunchPlan, section: Mapping[str, Any]) -> dict[str, Any]:
     """Only what the type reads, as anything else is refused."""
-    unread = _NOT_READ if plan.recipe.benchmark.type in LOAD_TYPES else (*_NOT_READ, *_LENGTHS)
+    measures = plan.recipe.benchmark.type in LOAD_TYPES or foreign_type(plan.recipe)
+    unread = _NOT_READ if measures else (*_NOT_READ, *_LENGTHS)
     return {name: value for name, value in section.items() if name not in unread}
 
 
-def _frontend(_: LaunchPlan, section: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(section)
-    node = found.pop("orchestrator_placement", None)
-    return {**found, "placement": {"node": node}} if node else found
-
-
-_CHANGED = {"dynamo": _dynamo, "benchmark": _benchmark, "frontend": _frontend}
+_CHANGED = {"dynamo": _dynamo, "benchmark": _benchmark}
 
 
 def _notes(first: SrtDocument) -> Iterator[tuple[Path, str]]:

@@ -109,7 +109,9 @@ CARRIED_IN_V1 = {
     "engine.vllm_serve_binary": "backend.vllm_serve_binary",
     "engine.set_visible_devices": "backend.set_cuda_visible_devices",
     "dynamo.source.patches": "dynamo.cargo_patches",
+    "frontend.placement.node": "frontend.orchestrator_placement",
 }
 """Keys of `schema: 2` that are carried by their own path, and where the first layout has them."""
+CARRIED_IN_V2 = {first: second for second, first in CARRIED_IN_V1.items()} | {"dynamo.wheel": "dynamo.source.wheel"}
 ONLY_IN_V2 = frozenset({"engine", "host_setup", "job_scoped_ports", "post_eval", "roles", "services"})
 """Sections that the first layout does not have."""

@@ -110,8 +110,8 @@ class Section:
 
 def read_text(findings: Findings, tree: Tree) -> str:
     """Return a text, or complain and return an empty one."""
-    if isinstance(tree.scalar, str):
-        return tree.scalar
+    if tree.text is not None:
+        return tree.text
     findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected text" + (", in quotes" if _is_scalar(tree) else ""))
     return ""
 

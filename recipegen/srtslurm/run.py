@@ -120,8 +120,9 @@ def _write(folder: str, states: list[_State]) -> dict[str, bytes]:
         text = _written(members, owner)
         if text is not None:
             found[path] = text.text.encode()
-            for recipe in text.recipes:
+            for recipe, notes in zip(text.recipes, text.notes, strict=True):
                 owner[id(recipe)].matrices[path] += 1
+                owner[id(recipe)].notes += notes
                 if members.cut:
                     message = f"the name '{members.cut}' is longer than {MAX_NAME} characters: the matrix is called '{members.name}'"
                     owner[id(recipe)].notes.append(Problem(recipe.place("name"), message))

@@ -129,7 +129,7 @@ def _different(values: Iterable[Tree]) -> tuple[_Value, ...]:
 
 
 def _filled(tree: Tree, names: Mapping[str, _Value], room: Room) -> Tree:
-    """Fill in templates: one that stands alone takes the value with its type."""
+    """Fill in templates: one that stands alone takes the value with its type, and where a text belongs as the text that srtctl fills in."""
     if tree.entries is not None:
         return replace(tree, entries={name: _filled(one, names, room) for name, one in tree.entries.items()})
     if tree.items is not None:
@@ -140,7 +140,8 @@ def _filled(tree: Tree, names: Mapping[str, _Value], room: Room) -> Tree:
     if alone and alone[1] in names:
         value = names[alone[1]]
         room.take_values(value.size - 1, tree)
-        return replace(tree, entries=value.tree.entries, items=value.tree.items, scalar=value.tree.scalar)
+        filled = None if value.tree.scalar is None else value.text
+        return replace(tree, entries=value.tree.entries, items=value.tree.items, scalar=value.tree.scalar, filled=filled)
     found = [names[name] for name in _TEMPLATE.findall(tree.scalar) if name in names]
     if not found:
         return tree

@@ -19,8 +19,9 @@ Scalar = str | int | float | bool | None
 class Tree:
     """A value: `entries` of a mapping, `items` of a list, or the scalar itself.
 
-    `path` is how messages call it (`resources.prefill_nodes`), `above` and `behind` are the comments at its key, without '#'. `remarks`
-    are all comments of the file: a document has them, and the `base` of its variants.
+    `path` is how messages call it (`resources.prefill_nodes`), `above` and `behind` are the comments at its key, without '#'. `filled` is
+    the text of a sweep's value that took the place of a text. `remarks` are all comments of the file: a document has them, and the
+    `base` of its variants.
     """
 
     entries: dict[str, Tree] | None = None
@@ -31,11 +32,17 @@ class Tree:
     path: str = ""
     above: tuple[str, ...] = field(default=(), compare=False)
     behind: str = field(default="", compare=False)
+    filled: str | None = field(default=None, compare=False)
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
 
     @property
     def is_null(self) -> bool:
         return self.entries is None and self.items is None and self.scalar is None
+
+    @property
+    def text(self) -> str | None:
+        """The value where a text belongs: a text, or what a sweep filled in; None for anything else."""
+        return self.scalar if isinstance(self.scalar, str) else self.filled
 
     @property
     def kind(self) -> str:

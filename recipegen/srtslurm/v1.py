@@ -15,7 +15,7 @@ from recipegen.srtslurm.recipe import Entry, SrtFrontend, SrtModel, SrtRecipe, S
 from recipegen.srtslurm.tree import Tree
 from recipegen.srtslurm.v1_benchmark import BenchmarkPart, read_benchmark
 from recipegen.srtslurm.v1_flags import read_env
-from recipegen.srtslurm.v1_frontend import note_places, read_frontend
+from recipegen.srtslurm.v1_frontend import cap_front_ends, note_places, read_frontend
 from recipegen.srtslurm.v1_options import read_options
 from recipegen.srtslurm.v1_roles import Roles, read_roles
 from recipegen.srtslurm.v1_runtime import read_identity, read_model, read_name, read_runtime, with_wheel
@@ -134,7 +134,7 @@ def _places(tree: Tree) -> Iterator[tuple[str, Source]]:
 
 def _check_schema(top: Section) -> None:
     tree = top.take("schema")
-    if tree is not None and tree.scalar != 1:
+    if tree is not None and repr(tree.scalar) != "1":
         raise InputError([Problem(tree.source, f"'{tree.path}' is {tree.kind}; expected 1 or 2, the layouts of srt-slurm", rule="srt-form")])
 
 
@@ -167,7 +167,7 @@ def _read_site(findings: Findings, top: Section, shared: tuple[Entry, ...], work
         srun=read_options(findings, top.take("srun_options")),
         dedicated_node=infra_alone or frontend_alone,
         ready_s=ready_s,
-        frontend=frontend,
+        frontend=cap_front_ends(findings, frontend, top.where),
     )
 
 
@@ -197,7 +197,7 @@ def _read_setup(findings: Findings, top: Section) -> str:
     tree = top.take("setup_script")
     if tree is None:
         return ""
-    text = tree.scalar if isinstance(tree.scalar, str) else ""
+    text = tree.text or ""
     if not text:
         findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected the path of a script")
     elif ".." in text.split("/"):

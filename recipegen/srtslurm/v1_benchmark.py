@@ -14,6 +14,7 @@ from recipegen.srtslurm.reading import MISSING, WRONG_TYPE, Findings, Section, r
 from recipegen.srtslurm.recipe import Comment, Entry
 from recipegen.srtslurm.tree import Tree, plain
 
+_LOAD = ("isl", "osl", "concurrencies")
 DEFAULT_LENGTH = 1024
 """Tokens in and out where the benchmark brings its own requests: sizing needs an idea of them."""
 _ELSEWHERE = (
@@ -49,13 +50,13 @@ def read_benchmark(findings: Findings, section: Section, where: Source) -> Bench
     """Read the section; settings that the type does not take are carried, and all of a benchmark that there is not."""
     found = _read_type(findings, section)
     kind = found.kind
+    needed = [name for name in _LOAD if (tree := section.rest.get(name)) is None or tree.is_null]
     isl, osl = section.whole("isl"), section.whole("osl")
     concurrencies = section.take("concurrencies")
     concurrency = _read_concurrency(findings, concurrencies) if concurrencies is not None else ()
     if kind in LOAD_TYPES:
-        for name, value in (("isl", isl), ("osl", osl), ("concurrencies", concurrencies)):
-            if value is None:
-                findings.problem(MISSING, section.where, f"'benchmark.{name}' is missing: {kind} sends requests of a length at a concurrency")
+        for name in needed:
+            findings.problem(MISSING, section.where, f"'benchmark.{name}' is missing: {kind} sends requests of a length at a concurrency")
     else:
         here = section.where if section.given else where
         if isl is None or osl is None:
@@ -85,11 +86,11 @@ def _read_type(findings: Findings, section: Section) -> _Type:
     tree = section.take("type")
     if tree is None:
         return _Type("manual", "manual")
-    if tree.scalar in SETTINGS:
-        return _Type(str(tree.scalar), str(tree.scalar))
-    if isinstance(tree.scalar, str):
+    if tree.text is not None:
+        if tree.text in SETTINGS:
+            return _Type(tree.text, tree.text)
         findings.carry(tree, "there is no such benchmark here, so that nothing is measured (`manual`)")
-        return _Type("manual", tree.scalar)
+        return _Type("manual", tree.text)
     findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected the name of a benchmark")
     return _Type("manual", "manual")
 
@@ -102,7 +103,7 @@ def _settings(findings: Findings, section: Section, kind: str) -> list[Entry]:
         tree = section.take(theirs)
         if tree is None:
             continue
-        name, value = _value(ours, plain(tree))
+        name, value = _value(ours, tree.text if ours in _TEXTS and tree.text is not None else plain(tree))
         if isinstance(value, list) and all(isinstance(one, str) for one in value):
             value = tuple(value)
         if isinstance(value, dict | list):

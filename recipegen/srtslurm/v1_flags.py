@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from recipegen.engines import REAL
-from recipegen.errors import Source
+from recipegen.errors import Source, near_match
 from recipegen.job_variables import why_reserved
 from recipegen.matrix import canonical_flag
 from recipegen.model import Topology
@@ -24,6 +24,8 @@ CONNECTORS = {
     "none": "",
 }
 """What srtctl makes of a connector's name, for the workers of every role: aggregated ones behind Dynamo get it, too."""
+_OTHER_CONNECTORS = ("kvbm", "lmcache-mp", "moriio")
+"""Names that srtctl knows, and whose settings are not known here."""
 TRANSFER = "kv-transfer-config"
 SIZES = {"tensor-parallel-size": "tp", "pipeline-parallel-size": "pp", "data-parallel-size": "dp"}
 EXPERTS = "enable-expert-parallel"
@@ -33,6 +35,8 @@ MOST_MTP = 64
 _DASHED_TOKENS = "speculative-config.num-speculative-tokens"
 PLANES = {"DYN_REQUEST_PLANE": "tcp", "DYN_EVENT_PLANE": "zmq"}
 """What every job sets for all its processes, unless requests go over NATS."""
+OF_WHEEL = Comment(behind="srtctl's, for setup scripts")
+"""At the variables that srtctl derives from a wheel of Dynamo."""
 PER_NODE = ("{node}", "{node_id}")
 """What srtctl fills in where a variable's value holds it."""
 
@@ -59,12 +63,13 @@ def read_flags(findings: Findings, tree: Tree | None, connector: Tree | None, *,
     if own is not None and not own.is_null:
         connector, by_default = own, False
     sizes = {axis: _size(findings, given.pop(name, None)) for name, axis in SIZES.items()}
-    ep = _is_on(findings, given.pop(EXPERTS, None))
-    given.pop(f"no-{EXPERTS}", None)
-    served, length = (_entry_of(findings, given.pop(name, None), name) for name in (SERVED, LENGTH))
+    ep = _experts(findings, given.pop(EXPERTS, None), given.pop(f"no-{EXPERTS}", None))
+    served, length = _served_name(findings, given.pop(SERVED, None)), _entry_of(findings, given.pop(LENGTH, None), LENGTH)
     flags = tuple(_kept(findings, given))
-    if not any(flag.name.partition(".")[0] == TRANSFER for flag in flags):
+    if not (written := [flag.value for flag in flags if flag.name.partition(".")[0] == TRANSFER]):
         flags = (*flags, *_connector(findings, connector, by_default=by_default, where=where))
+    elif connector is not None:
+        _note_connector(findings, connector, written)
     return RoleFlags(flags=flags, topology=Topology(**sizes, ep=ep), served_name=served, max_model_len=length)
 
 
@@ -83,7 +88,8 @@ def merge_env(findings: Findings, own: tuple[Entry, ...], shared: tuple[Entry, .
     over = {entry.name: entry for entry in shared}
     for entry in own:
         if entry.name in over and over[entry.name].value != entry.value:
-            findings.note(entry.source, f"'{entry.name}' of `environment` takes the place of the role's, as srtctl sets it later")
+            whose = "that srtctl sets beside a wheel" if over[entry.name].comment == OF_WHEEL else "of `environment`"
+            findings.note(entry.source, f"'{entry.name}' {whose} takes the place of the role's, as srtctl sets it later")
     return (*(entry for entry in own if entry.name not in over), *shared)
 
 
@@ -136,6 +142,25 @@ def _is_on(findings: Findings, tree: Tree | None) -> bool:
     return tree.scalar is True
 
 
+def _experts(findings: Findings, tree: Tree | None, negative: Tree | None) -> bool:
+    """Whether expert parallelism is on; said both ways, the negative flag holds: srtctl sorts flags, and vLLM heeds the last."""
+    on, off = _is_on(findings, tree), _is_on(findings, negative)
+    if on and off and tree is not None and negative is not None:
+        findings.note(tree.key, f"'{tree.path}' is left out: '{negative.path}' comes behind it among srtctl's flags, which are sorted, and holds")
+    return on and not off
+
+
+def _served_name(findings: Findings, tree: Tree | None) -> Entry | None:
+    """The one name that clients ask for: vLLM takes several, a matrix does not."""
+    if tree is None or tree.is_null:
+        return None
+    if tree.text is None and (isinstance(tree.scalar, bool) or tree.scalar is None):
+        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected one name: it is what clients ask for")
+        return None
+    entry = _entry_of(findings, tree, SERVED)
+    return None if entry is None else replace(entry, value=str(tree.scalar) if tree.text is None else tree.text)
+
+
 def _kept(findings: Findings, given: dict[str, Tree]) -> Iterator[Entry]:
     owned = REAL.owned_flags()
     for name, tree in given.items():
@@ -177,7 +202,7 @@ def _flag_value(findings: Findings, tree: Tree) -> Value | None:
 def _connector(findings: Findings, tree: Tree | None, *, by_default: bool, where: Source) -> Iterator[Entry]:
     if tree is None and not by_default:
         return
-    text = "nixl" if tree is None else tree.scalar
+    text = "nixl" if tree is None else tree.text
     if isinstance(text, str) and text.lstrip().startswith("{"):
         yield Entry(name=TRANSFER, value=text, source=tree.source if tree else where)
     elif not isinstance(text, str) or text not in CONNECTORS:
@@ -189,8 +214,18 @@ def _connector(findings: Findings, tree: Tree | None, *, by_default: bool, where
         yield Entry(name=TRANSFER, value=CONNECTORS[text], source=source, comment=Comment(behind=f"srtctl's connector `{text}`"))
 
 
+def _note_connector(findings: Findings, tree: Tree, written: list[Value]) -> None:
+    """Note a connector beside transfer settings that say something else; refuse what is none."""
+    text = tree.text or ""
+    if text not in {*CONNECTORS, *_OTHER_CONNECTORS} and not text.lstrip().startswith("{"):
+        near = near_match(text, {*CONNECTORS, *_OTHER_CONNECTORS})
+        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected the name of a connector, JSON or null", near)
+    elif (meant := CONNECTORS.get(text, text)) and written != [meant]:
+        findings.note(tree.key, f"'{tree.path}' is left out: the role's own `{TRANSFER}` holds, as srtctl adds a connector's to roles without one")
+
+
 def _variable(findings: Findings, name: str, tree: Tree) -> Entry | None:
-    value = tree.scalar
+    value = tree.text
     if name in PLANES and value == PLANES[name]:
         findings.note(tree.key, f"'{name}' is left out: the job sets it so for all processes")
     elif why := why_reserved(name):

@@ -15,6 +15,8 @@ from recipegen.srtslurm.v1_options import read_options
 
 SEVERAL, MORE = "enable_multiple_frontends", "num_additional_frontends"
 IMAGE, AFFINITY, HEADER = "nginx_container", "nginx_session_affinity", "nginx_session_affinity_header"
+MOST = 64
+"""Front ends that a matrix may ask for."""
 ADDITIONAL = 9
 """Front ends beside the first where a recipe does not count them: srtctl 1.0, `frontend.num_additional_frontends`."""
 SESSION_HEADER = "X-Dynamo-Session-ID"
@@ -64,22 +66,38 @@ def _read_several(findings: Findings, frontend: Section) -> SrtFrontend:
 
 
 def note_places(findings: Findings, frontend: SrtFrontend, workers: int, where: Source, *, alone: bool, infra_alone: bool) -> None:
-    """Note where front ends are fewer or more than srtctl 1.0 has, or stand elsewhere, on so many nodes of workers.
+    """Note where front ends are fewer or more than srtctl 1.0 has, or stand elsewhere, on so many nodes of workers."""
+    if not workers:
+        return  # complained of already
+    if told := other_places(frontend.replicas, workers, alone=alone, infra_alone=infra_alone):
+        findings.note(frontend.places.get("replicas", where) if frontend.replicas > 1 else where, told)
+
+
+def other_places(wanted: int, workers: int, *, alone: bool, infra_alone: bool) -> str:
+    """Return what to say of so many front ends that srtctl 1.0 places otherwise; empty where it does not.
 
     Its head is the node of the front end alone, else the first worker's, also beside a node for etcd alone. Of several, nginx stands there,
     and a front end on each node of workers behind it, as far as the recipe wants so many.
     """
-    if not workers:
-        return  # complained of already
     head, nodes = int(infra_alone and not alone), workers + (alone or infra_alone)
-    behind = min(frontend.replicas, nodes - head - 1) if frontend.replicas > 1 else 0
+    behind = min(wanted, nodes - head - 1) if wanted > 1 else 0
     theirs = range(head + 1, head + 1 + behind) if behind else range(head, head + 1)
-    ours = place_front_ends(frontend.replicas, nodes)
+    ours = place_front_ends(min(wanted, MOST), nodes)
     if head and len(ours) == 1 and not behind:
-        findings.note(where, "beside a node for etcd alone, srtctl has the front end on the first worker's node; here that node has both")
-    elif ours != tuple(theirs):
-        told = f"on {nodes} nodes, counted from 0, srtctl has {_stand(theirs, head)}; here there {'are' if len(ours) > 1 else 'is'} {_stand(ours, 0)}"
-        findings.note(frontend.places.get("replicas", where), told)
+        return "beside a node for etcd alone, srtctl has the front end on the first worker's node; here that node has both"
+    if ours == tuple(theirs):
+        return ""
+    verb = "are" if len(ours) > 1 else "is"
+    return f"on {nodes} nodes, counted from 0, srtctl has {_stand(theirs, head)}; here there {verb} {_stand(ours, 0)}"
+
+
+def cap_front_ends(findings: Findings, frontend: SrtFrontend, where: Source) -> SrtFrontend:
+    """Return no more front ends than a matrix may ask for; srtctl starts no more than there are nodes for, either."""
+    if frontend.replicas <= MOST:
+        return frontend
+    message = f"the recipe asks for {frontend.replicas} front ends, of which a node has one at most: {MOST} are written, the most of a matrix"
+    findings.note(frontend.places.get("replicas", where), message)
+    return replace(frontend, replicas=MOST)
 
 
 def _stand(nodes: Sequence[int], head: int) -> str:

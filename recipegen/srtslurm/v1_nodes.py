@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recipegen.launch import LaunchMode, WorkerLayout
 from recipegen.layout import LayoutError, beside, span, stand
 from recipegen.model import Role
+from recipegen.srtslurm.packing import elsewhere, packed
 from recipegen.srtslurm.reading import Findings
 from recipegen.srtslurm.recipe import SrtRole
 from recipegen.srtslurm.tree import Tree
@@ -66,9 +67,21 @@ def settle(findings: Findings, shares: Mapping[Role, Share], roles: tuple[SrtRol
     else:
         for role, layout in zip(roles, layouts, strict=True):
             _check_one(findings, shares[role.role], role, layout.nodes, per_node)
+    if colocate:
+        _note_other_nodes(findings, shares, layouts, roles, per_node)
     taken = [span(layouts[: number + 1]) for number in range(len(layouts))]
     own = [end - begin for begin, end in zip([0, *taken], taken, strict=False)]
     return Settled(tuple(replace(role, nodes=nodes) for role, nodes in zip(roles, own, strict=True)), colocate)
+
+
+def _note_other_nodes(
+    findings: Findings, shares: Mapping[Role, Share], layouts: Sequence[WorkerLayout], roles: tuple[SrtRole, ...], per_node: int
+) -> None:
+    """Note a worker that stands on another node than srtctl's: sizes that do not divide each other leave gaps here."""
+    theirs = packed([role.gpus for role in roles for _ in range(role.workers)], per_node)
+    tree = shares[Role.DECODE].tree
+    if tree is not None and (message := elsewhere(layouts, theirs, span(layouts))):
+        findings.note(tree.key, message)
 
 
 def _given_gpus(shares: Mapping[Role, Share], role: Role, per_node: int) -> int:

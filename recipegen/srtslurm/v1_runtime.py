@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.reading import MISSING, UNSUPPORTED, WRONG_TYPE, Findings, Section
-from recipegen.srtslurm.recipe import Comment, Entry, SrtModel, SrtRuntime
+from recipegen.srtslurm.recipe import Entry, SrtModel, SrtRuntime
 from recipegen.srtslurm.tree import Tree, plain
+from recipegen.srtslurm.v1_flags import OF_WHEEL
 
 DEFAULT_DYNAMO = "0.8.0"
 """What srtctl installs where a recipe names no Dynamo."""
@@ -51,7 +52,7 @@ def read_name(findings: Findings, top: Section) -> str:
     if tree is None:
         top.missing("name")
         return ""
-    text = tree.scalar if isinstance(tree.scalar, str) else ""
+    text = tree.text or ""
     if not _NAME.fullmatch(text):
         wanted = "letters, digits and any of . _ - or blanks, a letter or digit first"
         findings.problem("srt-name", tree.source, f"'{tree.path}' is {tree.kind}; expected {wanted}: it becomes a job's and a folder's name")
@@ -74,7 +75,7 @@ def read_identity(section: Section) -> Identity:
 
 
 def read_model(findings: Findings, section: Section, identity: Identity, served_name: str) -> ModelPart:
-    """Read the model. A revision pins a hub id only; what an alias or a path holds, the cluster knows."""
+    """Read the model. A revision is that of the path: the hub's, or what the nodes compare an alias's or a path's own with."""
     path = section.text("path", required=True)
     image = _image(section)
     section.finish(keys.MODEL)
@@ -83,10 +84,12 @@ def read_model(findings: Findings, section: Section, identity: Identity, served_
         findings.carry(identity.image, "it is not the image that the recipe runs")
     pinned = _text(findings, identity.repo)
     revision = _text(findings, identity.revision)
-    if pinned not in ("", repo) or (revision and not path.startswith(HUB)):
-        for tree in filter(None, (identity.repo, identity.revision)):
-            findings.carry(tree, f"'{repo}' is resolved by the cluster")
-        revision = ""
+    if pinned not in ("", repo) and identity.repo is not None:
+        of_hub = path.startswith(HUB) or ("/" in repo and not repo.startswith("/"))
+        findings.carry(identity.repo, f"'{repo}' is what is served" if of_hub else f"'{repo}' is resolved by the cluster")
+        if of_hub and identity.revision is not None:
+            findings.carry(identity.revision, f"it is of another model than '{repo}'")
+            revision = ""
     if revision and identity.revision is not None and not _COMMIT.fullmatch(revision):
         findings.carry(identity.revision, "it is no commit of 40 hex digits, so that nothing is pinned by it")
         revision = ""
@@ -112,8 +115,7 @@ def with_wheel(shared: tuple[Entry, ...], dynamo: Tree | None) -> tuple[Entry, .
     if tree is None or not isinstance(tree.scalar, str) or not _VERSION.fullmatch(tree.scalar):
         return shared
     own = {entry.name for entry in shared}
-    comment = Comment(behind="srtctl's, for setup scripts")
-    found = (Entry(name=name, value=value, source=tree.key, comment=comment) for name, value in wheel_variables(tree.scalar).items())
+    found = (Entry(name=name, value=value, source=tree.key, comment=OF_WHEEL) for name, value in wheel_variables(tree.scalar).items())
     return (*(entry for entry in found if entry.name not in own), *shared)
 
 
@@ -121,17 +123,23 @@ def read_runtime(findings: Findings, section: Section, identity: Identity, image
     """Read where Dynamo comes from, and which builds are stated."""
     stated = _version(findings, identity.dynamo)
     given = {key: tree for key in ("version", "hash", "wheel") if (tree := section.take(key)) is not None}
-    repository = _text(findings, section.take("git")) or DYNAMO_GIT
+    repository = section.take("git")
     newest = section.switch("top_of_tree") or False
     install = section.switch("install")
     plane = _read_plane(findings, section)
     _refuse_sidecars(findings, section)
     section.finish({**keys.DYNAMO, **dict.fromkeys(_SIDECAR_KEYS, "there are no sidecars")})
     key, text = _source(findings, section, given, newest=newest)
-    how, source, version = _install(key, text, repository, stated, newest=newest)
+    how, source, version = _install(key, text, _text(findings, repository) or DYNAMO_GIT, stated, newest=newest)
+    if repository is not None and how != "git":
+        findings.note(repository.key, f"'{repository.path}' is left out: srtctl builds Dynamo by 'hash' or 'top_of_tree', and neither stands there")
     if key == "wheel" and how == "pip":
         findings.carried[WHEEL] = text
         findings.note(section.where, f"the wheel of Dynamo {text} {_whence(text, install=install is not False)}")
+    _compare_versions(findings, identity.dynamo, stated, _named_in(text) if how == "wheel" else version, how)
+    if install is False and source:
+        message = f"'dynamo.{key or 'top_of_tree'}' is left out: with `install: false` nothing is installed, and the image's own Dynamo runs"
+        findings.note(given[key].key if key else section.where, message)
     if install is False:
         how, source = "present", ""
     version = version or stated or _dynamo_version(findings, section, image, how)
@@ -143,8 +151,23 @@ def _install(key: str, text: str, repository: str, stated: str, *, newest: bool)
     if newest or key == "hash":
         return "git", repository + (f"@{text}" if text else ""), stated
     if key == "wheel" and not _VERSION.fullmatch(text):
-        return "wheel", text, stated or (found[1] if (found := _WHEEL.search(text)) else "")
+        return "wheel", text, stated or _named_in(text)
     return "pip", "", text
+
+
+def _named_in(wheel: str) -> str:
+    """The version in the name of a wheel's file; empty where there is none."""
+    return found[1] if (found := _WHEEL.search(wheel)) else ""
+
+
+def _compare_versions(findings: Findings, tree: Tree | None, stated: str, named: str, how: str) -> None:
+    """Tell which of two versions holds: `dynamo` says what is installed, but of a wheel's file only the pin is read for sure."""
+    if tree is None or not stated or not named or stated == named:
+        return
+    if how == "wheel":
+        findings.note(tree.source, f"'{tree.path}' is {stated}, but the wheel's name says {named}; nodes are compared with {stated}")
+    else:
+        findings.carry(tree, f"'dynamo' says {named}, which holds")
 
 
 def _whence(version: str, *, install: bool) -> str:
@@ -207,7 +230,7 @@ def _version(findings: Findings, tree: Tree | None) -> str:
 def _text(findings: Findings, tree: Tree | None) -> str:
     if tree is None:
         return ""
-    if isinstance(tree.scalar, str):
-        return tree.scalar
+    if tree.text is not None:
+        return tree.text
     findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected text" + ("" if plain(tree) is None else ", in quotes"))
     return ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from recipegen.errors import near_match
 from recipegen.srtslurm import keys
 from recipegen.srtslurm.expand import Job
-from recipegen.srtslurm.reading import UNSUPPORTED, Findings, Section
+from recipegen.srtslurm.reading import UNSUPPORTED, WRONG_TYPE, Findings, Section
 from recipegen.srtslurm.recipe import SrtRecipe
 from recipegen.srtslurm.tree import Scalar, Tree, plain
 from recipegen.srtslurm.v1 import read_v1
@@ -21,6 +22,8 @@ _SAME = (
 """Sections that mean the same in both layouts."""
 _ONLY_HERE = {"job_scoped_ports": "every job has ports of its own"}
 """Keys that the first layout does not have, and why they are without effect."""
+_FRONTEND_NODES = ("head", "first_decode", "dedicated")
+"""Where srtctl 2 places the front end: `frontend.placement.node`."""
 _SOURCES = {"pypi": "version", "wheel": "wheel", "git": "git"}
 _RENAMED = {"set_cuda_visible_devices": "set_visible_devices"}
 """Keys of the engine that the first releases of srtctl 2 called otherwise."""
@@ -30,7 +33,7 @@ def is_v2(job: Job) -> bool:
     """Whether a document declares the second layout, or is written in it."""
     entries = job.tree.entries or {}
     schema = entries.get("schema")
-    return (schema is not None and schema.scalar == 2) or (schema is None and "roles" in entries)
+    return (schema is not None and repr(schema.scalar) == "2") or (schema is None and "roles" in entries)
 
 
 def read_v2(job: Job, file: str, head: tuple[str, ...], hardware: str = "") -> SrtRecipe:
@@ -120,8 +123,11 @@ def _frontend(findings: Findings, tree: Tree | None) -> Tree | None:
     given.finish()
     if node is not None and node.scalar == "dedicated":
         entries["dedicated_node"] = _leaf(node, scalar=True)
-    elif node is not None:
+    elif node is not None and node.text in _FRONTEND_NODES:
         entries["orchestrator_placement"] = node
+    elif node is not None:
+        near = near_match(node.text or "", _FRONTEND_NODES)
+        findings.problem(WRONG_TYPE, node.source, f"'{node.path}' is {node.kind}; expected {', '.join(_FRONTEND_NODES)}", near)
     return replace(tree, entries=entries)
 
 
@@ -158,4 +164,4 @@ def _mapping(entries: Mapping[str, Tree], at: Tree) -> Tree:
 
 
 def _leaf(at: Tree, *, scalar: Scalar) -> Tree:
-    return replace(at, entries=None, items=None, scalar=scalar)
+    return replace(at, entries=None, items=None, scalar=scalar, filled=None)

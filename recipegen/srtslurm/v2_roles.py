@@ -53,7 +53,7 @@ def read_role_keys(findings: Findings, roles: Section) -> RoleKeys:
 
 def _read(findings: Findings, role: Section, name: str, mode: str, into: RoleKeys) -> None:
     nodes = role.take("nodes")
-    nodes = replace(nodes, scalar=0) if nodes is not None and nodes.scalar == "colocate" else nodes
+    nodes = replace(nodes, scalar=0, filled=None) if nodes is not None and nodes.scalar == "colocate" else nodes
     for key, one in ((f"{name}_nodes", nodes), (f"{name}_workers", role.take("workers")), (f"gpus_per_{name}", role.take("gpus"))):
         if one is not None:
             into.resources[key] = one

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from recipegen.errors import near_match
 from recipegen.srtslurm.reading import WRONG_TYPE, Findings, Section
 from recipegen.srtslurm.tree import Tree
 
 DISCOVERY = ("etcd", "nats")
 BESIDE = ("exporter", "tachometer")
 """Words in the types of services that only watch."""
+_FIRST = ("head", "infra", "dedicated")
+_NODES = (*_FIRST, "prefill", "decode", "agg", "workers")
+"""Where srtctl 2 places a service: `services[].placement.node`."""
 
 
 def read_services(findings: Findings, tree: Tree | None) -> bool:
@@ -32,8 +36,19 @@ def _read(findings: Findings, service: Section, tree: Tree) -> bool:
     if (kind or name) not in DISCOVERY:
         findings.unsupported(tree, f"a service of type {kind or name!r}; etcd and NATS are started, and no other")
         return False
-    placement = service.section("placement")
-    node = placement.text("node")
-    placement.finish()
+    node = _read_node(findings, service.section("placement"))
     service.finish(dict.fromkeys(service.rest, "etcd and NATS run with recipegen's own settings"))
     return node == "dedicated"
+
+
+def _read_node(findings: Findings, placement: Section) -> str:
+    """Where etcd or NATS stand; those that are not alone stand on the first node."""
+    tree = placement.take("node")
+    placement.finish()
+    if tree is None:
+        return ""
+    if tree.text not in _NODES:
+        findings.problem(WRONG_TYPE, tree.source, f"'{tree.path}' is {tree.kind}; expected {', '.join(_NODES)}", near_match(tree.text or "", _NODES))
+    elif tree.text not in _FIRST:
+        findings.note(tree.source, f"'{tree.path}' is left out: etcd and NATS stand on the job's first node")
+    return tree.text or ""

@@ -20,20 +20,31 @@ from recipegen.srtslurm.yaml_text import MatrixText
 
 @dataclass(frozen=True)
 class Written:
-    """A group's matrix as text that was read back, and the jobs in it."""
+    """A group's matrix as text that was read back, the jobs in it, and for each of them what is to be known of it beyond its recipe."""
 
     text: str
     recipes: tuple[SrtRecipe, ...]
+    notes: tuple[tuple[Problem, ...], ...]
 
 
 def write_matrix(group: Group) -> Written:
     """Return a group's matrix, without block sizes that recipegen derives itself; InputError where it would not say the same."""
     written = without_block_size(group, _derived_block_sizes(group))
     text = matrix_text(written)
-    problems = list(_misfits(written, _read(text)))
+    made = _read(text)
+    problems = list(_misfits(written, made))
     if problems:
         raise InputError(problems)
-    return Written(text.text, group.recipes)
+    notes = tuple(tuple(_added_blocks(job, recipe)) for job, recipe in zip(group.recipes, made, strict=True))
+    return Written(text.text, group.recipes, notes)
+
+
+def _added_blocks(job: SrtRecipe, made: Recipe) -> Iterator[Problem]:
+    """That a block size is set of which the recipe says nothing, where its first role stands."""
+    for said, role in zip(job.roles, made.roles, strict=True):
+        if said.flag(BLOCK) is None and (size := role.flag(BLOCK)) is not None:
+            yield Problem(said.source, f"recipegen sets {BLOCK} {size} on both sides, which NIXL needs as their own differ; the recipe sets none")
+            return
 
 
 def _derived_block_sizes(group: Group) -> frozenset[int]:

@@ -144,7 +144,7 @@ def _key_lines(key: Key, depth: int) -> Iterator[Line]:
     indent = "  " * depth
     for text in key.comment.above:
         yield Line(f"{indent}{_comment_line(text)}", NOWHERE)
-    behind = f" # {_one_line(key.comment.behind)}" if key.comment.behind else ""
+    behind = f" # {one_line(key.comment.behind)}" if key.comment.behind else ""
     if isinstance(key.value, Flow):
         yield Line(f"{indent}{scalar(key.name)}: {flow(key.value.value)}{behind}", key.source)
         return
@@ -155,7 +155,7 @@ def _key_lines(key: Key, depth: int) -> Iterator[Line]:
 
 def _item_lines(item: Item, depth: int) -> Iterator[Line]:
     indent = "  " * depth
-    behind = f" # {_one_line(item.behind)}" if item.behind else ""
+    behind = f" # {one_line(item.behind)}" if item.behind else ""
     line = f"{indent}- {flow(item.value)}"
     if len(line) <= MAX_WIDTH:
         yield Line(f"{line}{behind}", item.source, item.places)
@@ -183,9 +183,9 @@ def _long_lines(name: str, value: object, depth: int, source: Source) -> Iterato
 
 
 def _comment_line(text: str) -> str:
-    return f"# {_one_line(text)}" if text else "#"
+    return f"# {one_line(text)}" if text else "#"
 
 
-def _one_line(text: str) -> str:
-    """A comment's text, such as a file's name, without what would end the comment or cannot be written: that is escaped."""
+def one_line(text: str) -> str:
+    """Return a comment's text, such as a file's name, with what would end the comment or cannot be written escaped."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

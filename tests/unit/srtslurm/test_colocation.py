@@ -98,6 +98,17 @@ def test_the_second_layout_says_colocate() -> None:
     assert point_of(matrix) == "1xtp2-1xtp2-colocated-cc4-16", reasons(report)
 
 
+def test_workers_that_stand_on_other_nodes_than_srtctls_are_noted() -> None:
+    """1 x 2 and 2 x 3 GPUs on nodes of 8: srtctl leaves no gap, and here a worker begins at a multiple of its size."""
+    wide = changed(recipe((2, 0), (1, 2), (2, 3), ALLOW, ACROSS), ("gpus_per_node: 4", "gpus_per_node: 8"))
+    report, text = import_one(wide)
+    assert "colocate: true" in text, reasons(report)
+    told = "decode worker 1 stands on node 1, but srtctl, which packs workers of both roles without gaps, would put it on node 0"
+    assert told in [note.message for note in report.notes]
+    even = changed(recipe((1, 0), (1, 2), (2, 1), ALLOW), ("gpus_per_node: 4", "gpus_per_node: 8"))
+    assert not any("stands on node" in note.message for note in import_one(even)[0].notes)
+
+
 Place = tuple[str, int, int]
 
 

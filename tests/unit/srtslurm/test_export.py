@@ -118,7 +118,6 @@ DYNAMOS = st.sampled_from(
     [
         {"version": "1.2.1"},
         {"version": "1.2.1", "install": "pip", "request_plane": "nats"},
-        {"version": "1.2.1", "install": "wheel", "source": "/wheels/ai_dynamo-1.2.1-py3-none-any.whl"},
         {"version": "1.3.0", "install": "git", "source": "https://github.com/ai-dynamo/dynamo.git@" + "a" * 40},
         {"version": "1.3.0", "install": "git", "source": "https://github.com/ai-dynamo/dynamo.git"},
     ]
@@ -199,7 +198,7 @@ GENERATED = settings(max_examples=100, deadline=None, suppress_health_check=[Hea
 
 
 def exported(matrix: dict[str, Any], form: str) -> tuple[list[LaunchPlan], list[str]]:
-    """The points of a matrix that srtctl would place as we do, and their exports; none of what is no matrix of ours."""
+    """The points of a matrix that srtctl can be told of, and their exports; none of what is no matrix of ours."""
     try:
         plans = planned(matrix)
     except InputError:
@@ -305,7 +304,6 @@ def test_settings_stand_where_srtctl_reads_them(lines: str, path: str, value: ob
 @pytest.mark.parametrize(
     ("source", "install", "first", "second"),
     [
-        ("a/ai_dynamo-1.2.1-py3-none-any.whl", "wheel", {"wheel": "a/ai_dynamo-1.2.1-py3-none-any.whl"}, {"wheel": "a/ai_dynamo-1.2.1-py3-none-any.whl"}),
         ("git+https://github.com/ai-dynamo/dynamo@main", "git", {"hash": "main"}, {"git": "https://github.com/ai-dynamo/dynamo", "rev": "main"}),
         ("https://github.com/ai-dynamo/dynamo.git", "git", {"top_of_tree": True}, {"git": "https://github.com/ai-dynamo/dynamo.git"}),
     ],
@@ -402,6 +400,30 @@ def test_what_srtctl_cannot_be_told_is_refused_at_its_place(lines: str, message:
         assert message in problem.message
         assert problem.source.line == TINY.count("\n") + 1
         assert problem.rule.startswith("export-")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("frontend: {replicas: 1}", None),
+        ("frontend: {replicas: 2}",
+         "on 2 nodes, counted from 0, srtctl has one front end on node 1, behind nginx on node 0; in the plan there is one front end on node 0"),
+        ("infra: {dedicated_node: true}", "beside a node for etcd alone, srtctl has the front end on the first worker's node; in the plan that node has both"),
+    ],
+)  # fmt: skip
+def test_front_ends_that_srtctl_places_otherwise_are_told_in_the_head(lines: str, told: str | None) -> None:
+    text = export_point(plan_one(TINY + lines + "\n"))
+    assert [line.removeprefix("# ") for line in text.splitlines() if "front end" in line] == ([told] if told else [])
+
+
+@pytest.mark.parametrize("form", ["srt-slurm", "srt-slurm-v2", "inferencex"])
+def test_a_wheel_by_its_file_is_refused_as_srtctl_refuses_it(form: str) -> None:
+    text = TINY.replace("dynamo: {version: 1.2.1}", "dynamo: {version: 1.2.1, install: wheel, source: /w/ai_dynamo-1.2.1-py3-none-any.whl}")
+    with pytest.raises(InputError) as error:
+        export_point(plan_one(text), form)
+    (problem,) = error.value.problems
+    assert (problem.rule, problem.source.line) == ("export-dynamo", TINY.split("image:")[0].count("\n") + 1)
+    assert "knows a wheel by its version only, and refuses a file" in problem.message
 
 
 def test_another_git_of_dynamo_has_a_key_in_the_second_layout_alone() -> None:

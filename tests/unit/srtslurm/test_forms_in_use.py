@@ -233,6 +233,15 @@ def test_a_wheel_sets_the_variables_of_srtctl_for_all_processes(layout: str, dyn
     assert again["frontend"]["env"] == {"DYNAMO_VERSION": "mine"}
 
 
+def test_what_a_wheel_sets_is_told_apart_from_the_environment_of_all() -> None:
+    text = changed(V1, (DYNAMO_V1, f"wheel: {DEV}"), ("slurm:", "environment: {A: all}\nslurm:")).replace(
+        "DYN_LOG: error", "DYNAMO_VERSION: own\n    A: own"
+    )
+    notes = [one.message for one in import_one(text)[0].notes]
+    assert "'A' of `environment` takes the place of the role's, as srtctl sets it later" in notes
+    assert "'DYNAMO_VERSION' that srtctl sets beside a wheel takes the place of the role's, as srtctl sets it later" in notes
+
+
 def test_a_wheel_by_its_file_sets_no_variables() -> None:
     _, matrix = import_one(changed(V1, (DYNAMO_V1, f"wheel: /wheels/{NAMED}")))
     assert "DYNAMO_" not in matrix
