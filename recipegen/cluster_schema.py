@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from recipegen.job_variables import why_reserved
+from recipegen.job_variables import SITE_VARIABLES, why_reserved
 
 _MATRIX_TIME = "the point's time_limit, or submit --time"
 _TOPOLOGY = "it follows from the topologies of the matrix"
@@ -36,27 +36,6 @@ OWNED_BY_JOB = (
     *("input", "job-name", "label", "container-image", "container-name", "container-mounts", "jobid", "het-group", "help", "usage", "version"),
 )
 """srun options that `srun:` may not hold: job.sbatch gives them to each step."""
-
-SITE_VARIABLES = {
-    "RUN_ROOT": "run_root",
-    "CONTAINER_RUNTIME": "container.runtime",
-    "CONTAINER_IMAGE": "container.images",
-    "CONTAINER_MOUNTS": "container.mounts",
-    "MODEL": "models",
-    "NETWORK_INTERFACE": "network_interface",
-    "PATH_PREFIX": "path_prefix",
-    "DISCOVERY": "discovery.backend",
-    "ETCD": "discovery.etcd",
-    "NATS_SERVER_BIN": "nats",
-    "NGINX_BIN": "nginx",
-    "NGINX_IMAGE": "container.images",
-    "READY_TIMEOUT_S": "deadlines.ready",
-    "RESERVE_S": "deadlines.reserve",
-    "PORT_OFFSET": "port_offset",
-    "FRONTEND_HOST": "frontend_host",
-    "SRUN_OPTIONS": "srun",
-}
-"""Variables of site.env that the profile has keys for."""
 
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _OPTION = r"[a-z][a-z0-9-]*"

@@ -23,6 +23,26 @@ _JOB = frozenset(
         *("DYN_SELF_HOST_METADATA", "DYN_SYSTEM_HOST", "DYN_TCP_RESPONSE_STREAM_HOST", "DYN_TCP_RPC_HOST", "ETCD_ENDPOINTS", "NATS_SERVER"),
     }
 )
+SITE_VARIABLES = {
+    "RUN_ROOT": "run_root",
+    "CONTAINER_RUNTIME": "container.runtime",
+    "CONTAINER_IMAGE": "container.images",
+    "CONTAINER_MOUNTS": "container.mounts",
+    "MODEL": "models",
+    "NETWORK_INTERFACE": "network_interface",
+    "PATH_PREFIX": "path_prefix",
+    "DISCOVERY": "discovery.backend",
+    "ETCD": "discovery.etcd",
+    "NATS_SERVER_BIN": "nats",
+    "NGINX_BIN": "nginx",
+    "NGINX_IMAGE": "container.images",
+    "READY_TIMEOUT_S": "deadlines.ready",
+    "RESERVE_S": "deadlines.reserve",
+    "PORT_OFFSET": "port_offset",
+    "FRONTEND_HOST": "frontend_host",
+    "SRUN_OPTIONS": "srun",
+}
+"""Variables of site.env that the profile has keys for."""
 _PREFIXES = ("BASH_", "COMP_", "SLURM_", "SLURMD_", "SBATCH_", "RECIPEGEN_")
 
 
@@ -32,4 +52,6 @@ def why_reserved(name: str) -> str:
         return "is not the name of an environment variable"
     if name in _SHELL or name.startswith(_PREFIXES):
         return "belongs to the shell, to Slurm or to the tool"
+    if name in SITE_VARIABLES:
+        return f"is the cluster profile's `{SITE_VARIABLES[name]}`"
     return "is set by the job itself" if name in _JOB else ""

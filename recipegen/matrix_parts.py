@@ -115,12 +115,9 @@ def _frontend_args(raw: MatrixSchema, document: Document, problems: list[Problem
 
 
 def _frontend_env(raw: MatrixSchema, document: Document, problems: list[Problem]) -> Iterator[EnvVar]:
-    from recipegen.cluster_schema import SITE_VARIABLES
-
     for name, value in raw.frontend.env.items():
         path = ("frontend", "env", name)
-        of_site = f"is the cluster profile's `{SITE_VARIABLES[name]}`" if name in SITE_VARIABLES else ""
-        if why := why_reserved(name) or of_site:
+        if why := why_reserved(name):
             problems.append(Problem(document.key_source(*path), f"'{name}' {why}", rule="env-reserved"))
         if bad := control_character(value):
             message = f"the value holds a control character, {bad}; expected one line of text"

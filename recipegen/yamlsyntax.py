@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import yaml
 
@@ -65,6 +66,24 @@ def python_events(text: str) -> Iterator[yaml.Event]:
         raise _syntax_error(text, error) from None
     except (ValueError, OverflowError):  # from chr()
         raise StopError(loader.index, "an escape beyond \\U0010ffff; expected a character that exists") from None
+
+
+@lru_cache(maxsize=1)
+def without_values(text: str) -> str:
+    """Return a text that can be parsed with an `x` for each character of a scalar: what begins with '#' then is a comment."""
+    masked, end = [], 0
+    for start, stop in _scalars(text):
+        masked += [text[end:start], re.sub(r"[^\n]", "x", text[start:stop])]
+        end = stop
+    return "".join([*masked, text[end:]])
+
+
+def _scalars(text: str) -> Iterator[tuple[int, int]]:
+    """Where scalars stand; of a block, what follows its head line, which may have a comment."""
+    for token in yaml.scan(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if isinstance(token, yaml.ScalarToken):
+            start = text.find("\n", token.start_mark.index) if token.style in {"|", ">"} else token.start_mark.index
+            yield start, max(start, token.end_mark.index)
 
 
 def _syntax_error(text: str, error: yaml.MarkedYAMLError) -> StopError:

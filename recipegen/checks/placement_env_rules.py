@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from recipegen.checks.finding import Fault, Severity
 from recipegen.checks.rule import Rule, rule
 from recipegen.checks.views import PointView, RoleView
+from recipegen.launch import WorkerLayout
 
 _DEVICES = "CUDA_VISIBLE_DEVICES"
 _PORTS = frozenset({"DYN_SYSTEM_PORT", "DYN_VLLM_KV_EVENT_PORT", "DYN_FORWARDPASS_METRIC_PORT", "VLLM_NIXL_SIDE_CHANNEL_PORT", "VLLM_PORT"})
@@ -24,15 +25,15 @@ def placement(point: PointView) -> Iterator[Fault]:
     Mend: leave the variable out.
     Source: vLLM 0.28 `envs.py`; Dynamo 1.2 `dynamo/vllm/args.py`; `srun` starts the processes of a node side by side.
     """
-    for view in point.roles:
-        shared = _shares(point, view)
-        for name in sorted({var.name for var in view.role.env} | set(view.role.unset_env)):
-            if name != _DEVICES and name not in _PORTS:
-                continue
+    for name in (_DEVICES, *sorted(_PORTS)):
+        setting = [view for view in point.roles if _sets(view, name)]
+        shared = _meet([view.layout for view in setting if view.layout])
+        for view in setting:
             if name in view.role.unset_env and name != _DEVICES and not shared:
                 continue  # the engine's own default, on a node of its own
             what = "GPUs" if name == _DEVICES else "port"
-            clash = f"workers that share a node would take the same {what}" if shared else "what the launcher gives, checks and moves by job is lost"
+            lost = "what the launcher gives and checks is lost" if name == _DEVICES else "what the launcher gives, checks and moves by job is lost"
+            clash = f"workers that share a node would take the same {what}" if shared else lost
             message = f"{view.role.role.value}: `{name}` belongs to the launcher; {clash}"
             yield Fault(view.at_env(name), message, "leave it out", Severity.ERROR if shared else None)
 
@@ -40,7 +41,15 @@ def placement(point: PointView) -> Iterator[Fault]:
 POINT_RULES: tuple[Rule[PointView], ...] = (placement,)
 
 
-def _shares(point: PointView, view: RoleView) -> bool:
-    """Whether a node holds two processes that this role's variable reaches, or one of it beside another role's."""
-    layout = view.layout
-    return layout is not None and (point.recipe.colocate or min(layout.workers, layout.workers_per_node) > 1)
+def _sets(view: RoleView, name: str) -> bool:
+    return name in view.role.unset_env or any(var.name == name for var in view.role.env)
+
+
+def _meet(layouts: Iterable[WorkerLayout]) -> bool:
+    """Whether a node holds two processes of these roles. A worker that fills nodes has them alone."""
+    nodes = [layout.first_node + (worker + layout.first_slot) // layout.workers_per_node for layout in layouts for worker in _sharing(layout)]
+    return len(set(nodes)) < len(nodes)
+
+
+def _sharing(layout: WorkerLayout) -> range:
+    return range(layout.workers if layout.nodes_per_worker == 1 else 0)

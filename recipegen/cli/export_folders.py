@@ -41,7 +41,7 @@ class ExportFolder:
         for what, name in self.differences.lines():
             say(f"{_WRITTEN.get(what, 'removed' if clean else what)}: {self.leaf / name}")
         if self.differences.orphaned and not clean:
-            say("hint: no point makes what is orphaned; remove it", err=True)
+            say("hint: no point makes what is orphaned; `recipegen render --clean` removes it", err=True)
         self._say_fresh()
 
     def refuse_others(self) -> None:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recipegen.cluster_schema import OWNED_BY_JOB, OWNED_BY_TOOL, SITE_VARIABLES
+from recipegen.cluster_schema import OWNED_BY_JOB, OWNED_BY_TOOL
+from recipegen.job_variables import SITE_VARIABLES
 
 INVISIBLE = (
     r"\u0000-\u001f\u007f-\u009f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u180e"

@@ -12,9 +12,9 @@ from recipegen.errors import NOWHERE
 from recipegen.srtslurm.recipe import Remark, SrtRecipe
 from recipegen.srtslurm.yaml_text import Line, MatrixText
 from recipegen.yamlsource import MERGE
+from recipegen.yamlsyntax import without_values
 
-_QUOTED_OR_COMMENT = re.compile(r"""(?<![^\s\[{,:-])(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|(?<=\s)(#.*)""")
-"""A value in quotes, passed over whole, or a comment."""
+_BEHIND = re.compile(r"(?<=\s)#(.*)")
 _VARIANT = re.compile(r"base$|override_|zip_override_")
 _ROLES = {"prefill": "prefill", "decode": "decode", "aggregated": "agg", "agg": "agg"}
 _KEYS = {
@@ -40,16 +40,22 @@ _KEYS = {
 """The key of a matrix that a section of a recipe becomes."""
 
 
+def comment_lines(document: Document) -> list[str]:
+    """Return the lines of a file with its values masked: a '#' that is left begins a comment."""
+    return without_values(document.text.text).split("\n")
+
+
 def comment_of(line: str) -> str | None:
-    """Return the text of a line that is a comment, indented as it is behind its '#'; None for another line."""
+    """Return the text of a masked line that is a comment, indented as it is behind its '#'; None for another line."""
     if not line.lstrip().startswith("#"):
         return None
     return line.strip().lstrip("#").removeprefix(" ").rstrip()
 
 
 def comment_behind(line: str) -> str:
-    """Return the comment at the end of a line: from a '#' after a blank that stands in no quotes."""
-    return next((found[1].lstrip("#").strip() for found in _QUOTED_OR_COMMENT.finditer(line) if found[1] is not None), "")
+    """Return the comment at the end of a masked line."""
+    found = _BEHIND.search(line)
+    return found[1].lstrip("#").strip() if found else ""
 
 
 # -- from a recipe -----------------------------------------------------------------------------------------------------
@@ -66,21 +72,19 @@ class _Spot:
 
 def read_remarks(document: Document) -> tuple[Remark, ...]:
     """Return every comment of a file: blocks of lines of one indentation, and what stands behind a value."""
-    lines = document.text.text.split("\n")
+    lines = comment_lines(document)
     places: dict[tuple[int, int], _Spot] = {}
     for path, key, _ in document.places():  # an alias has the places of what it repeats
         places.setdefault((key.line, key.column), _Spot(key.line, key.column, path))
     spots = sorted(places.values(), key=lambda spot: (spot.line, spot.column))
-    return tuple(_remarks(lines, spots, document.data))
+    return tuple(_remarks(lines, spots))
 
 
-def _remarks(lines: Sequence[str], spots: Sequence[_Spot], data: object) -> Iterator[Remark]:
+def _remarks(lines: Sequence[str], spots: Sequence[_Spot]) -> Iterator[Remark]:
     number = 0
     while number < len(lines):
         line = lines[number]
         number += 1
-        if _within_text(line, number, spots, data):
-            continue
         if comment_of(line) is None:
             if behind := comment_behind(line):
                 yield Remark(_name(_on(spots, number)), (behind,), behind=True)
@@ -99,17 +103,6 @@ def _indent(line: str) -> int:
 def _before(spots: Sequence[_Spot], line: int) -> int:
     """How many spots stand on lines up to this one."""
     return bisect_right(spots, line, key=lambda spot: spot.line)
-
-
-def _within_text(line: str, number: int, spots: Sequence[_Spot], data: object) -> bool:
-    """Whether a line belongs to a text of several lines that began above."""
-    count = _before(spots, number)
-    if "#" not in line or not count or spots[count - 1].line == number:
-        return False
-    value = data
-    for step in spots[count - 1].path:
-        value = value[step]  # type: ignore[index]  # the path leads through mappings and lists
-    return isinstance(value, str) and line.strip() in value
 
 
 def _on(spots: Sequence[_Spot], line: int) -> tuple[str | int, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from recipegen.document import Document, Node
 from recipegen.errors import NOWHERE, Source
-from recipegen.srtslurm.comments import comment_behind, comment_of, read_remarks
+from recipegen.srtslurm.comments import comment_behind, comment_lines, comment_of, read_remarks
 from recipegen.srtslurm.recipe import Remark
 from recipegen.yamlsource import MERGE
 
@@ -60,7 +60,7 @@ class Tree:
 
 def plant(document: Document) -> Tree:
     """Return the tree of a parsed file."""
-    lines = document.text.text.split("\n")
+    lines = comment_lines(document)
     tree = _plant(document.root, document, lines, Tree(source=document.source(), key=document.source()))
     remarks, entries = read_remarks(document), dict(tree.entries or {})
     if "base" in entries:
@@ -79,7 +79,7 @@ def plain(tree: Tree) -> object:
 
 def head_comment(document: Document) -> tuple[str, ...]:
     """Return the comment lines before the first key, without '#'."""
-    lines = document.text.text.split("\n")[: max(document.source().line - 1, 0)]
+    lines = comment_lines(document)[: max(document.source().line - 1, 0)]
     return tuple(text for line in lines if (text := comment_of(line)) is not None)
 
 

@@ -11,7 +11,7 @@ from recipegen.srtslurm import keys
 from recipegen.srtslurm.reading import UNSUPPORTED, Findings, Section, read_text
 from recipegen.srtslurm.recipe import Entry, SrtFrontend
 from recipegen.srtslurm.v1_flags import read_env
-from recipegen.srtslurm.v1_options import read_options
+from recipegen.srtslurm.v1_options import read_arguments
 
 SEVERAL, MORE = "enable_multiple_frontends", "num_additional_frontends"
 IMAGE, AFFINITY, HEADER = "nginx_container", "nginx_session_affinity", "nginx_session_affinity_header"
@@ -43,7 +43,7 @@ def read_frontend(findings: Findings, frontend: Section, shared: tuple[Entry, ..
     names = {entry.name for entry in own}
     variables = (*own, *(entry for entry in shared if entry.name not in names))
     stated = stated or bool(found.nginx_image or found.session_header)
-    return replace(found, args=read_options(findings, args), env=variables, stated=stated), alone
+    return replace(found, args=read_arguments(findings, args), env=variables, stated=stated), alone
 
 
 def _read_several(findings: Findings, frontend: Section) -> SrtFrontend:

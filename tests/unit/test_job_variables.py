@@ -45,6 +45,8 @@ def test_a_name_that_is_bash_s_own_and_free_keeps_its_value(name: str, tmp_path:
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("name", ["RANDOM", "SRANDOM", "HISTCMD", "OPTIND", "SECONDS", "LINENO", "BASH_XTRACEFD", "_", "args", "DYN_NAMESPACE"])
+@pytest.mark.parametrize(
+    "name", ["RANDOM", "SRANDOM", "HISTCMD", "OPTIND", "SECONDS", "LINENO", "BASH_XTRACEFD", "_", "args", "DYN_NAMESPACE", "MODEL"]
+)
 def test_names_that_would_run_code_or_lose_their_value_are_refused(name: str) -> None:
     assert why_reserved(name)

@@ -35,3 +35,13 @@ def test_what_the_launcher_gives_each_process(name: str, point: str, severity: s
 )
 def test_what_is_taken_back(env: str, point: str, expected: list[str]) -> None:
     assert say(env, point) == expected
+
+
+@pytest.mark.parametrize(
+    ("shapes", "severity"),
+    [("prefill: 2xTP4, decode: 1xTP4", "warning"), ("prefill: 1xTP2, decode: 1xTP2", "error"), ("prefill: 1xTP2, decode: 1xTP4", "warning")],
+)
+def test_roles_that_share_a_node_collide_where_they_meet(shapes: str, severity: str) -> None:
+    point = f'{{{shapes}, colocate: true, concurrency: [4], time_limit: "1:00:00"}}'
+    (view,) = points_of(f"{head_with(('env: {', 'env: {DYN_SYSTEM_PORT: x, '))}  - {point}\n")
+    assert {f.severity.value for rule in POINT_RULES for f in rule.findings(view)} == {severity}

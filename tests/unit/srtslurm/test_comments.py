@@ -6,7 +6,9 @@ import pytest
 
 from recipegen.srtslurm.comments import comment_behind, comment_of, read_remarks
 from recipegen.srtslurm.recipe import Remark
+from recipegen.srtslurm.source_text import parse_recipe
 from recipegen.yamlsource import parse_yaml
+from recipegen.yamlsyntax import without_values
 from tests.unit.srtslurm.recipes import V1, V2, changed, import_one, import_texts, reasons
 
 
@@ -131,9 +133,25 @@ def test_comments_of_further_files_stand_above_their_first_point() -> None:
     ],
 )
 def test_what_a_comment_is(line: str, own: str | None, behind: str) -> None:
-    assert comment_of(line) == own
+    masked = without_values(line)
+    assert comment_of(masked) == own
     if own is None:
-        assert comment_behind(line) == behind
+        assert comment_behind(masked) == behind
+
+
+@pytest.mark.parametrize(
+    ("written", "comments"),
+    [
+        ('environment: {X: "multi\n   line # not a comment"}', []),
+        ("environment:\n  A: 'one\n      # two'", []),
+        ('environment:\n  B: "x\n      y # z" # real', ["real"]),
+        ("environment:\n  D: >- # head\n    text\n    # also text\n\n  E: e", ["head"]),
+        ('environment:\n  F: "# ü" # é', ["é"]),
+    ],
+)
+def test_no_piece_of_a_value_is_a_comment(written: str, comments: list[str]) -> None:
+    document, _ = parse_recipe(f"name: x\n{written}\n", "r.yaml")
+    assert [line for remark in read_remarks(document) for line in remark.lines] == comments
 
 
 def test_remarks_of_a_file_with_merge_keys_and_lists() -> None:

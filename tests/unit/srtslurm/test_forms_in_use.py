@@ -254,3 +254,12 @@ def test_a_letter_is_a_text_also_as_a_key() -> None:
     swept = changed(V1, ("name: tiny", "sweep: {y: [64, 128]}\nname: tiny"), ("4x16", "'{y}'"))
     (report,) = import_texts(swept).reports
     assert (report.jobs, report.kept) == (2, 2)
+
+
+def test_arguments_of_the_front_end_are_passed_as_srtctl_passes_them() -> None:
+    args = "{router-mode: kv, router_temperature: 0.5, router-reset-states: true, no-kv-events: false, busy-threshold: null}"
+    _, text = import_one(changed(V1, ("frontend: {type: dynamo,", f"frontend: {{args: {args}, type: dynamo,")))
+    given = {flag.name: flag.value for flag in parse_matrix(text, "matrix.yaml").job.frontend_args}
+    assert given == {"router-mode": "kv", "router-temperature": 0.5, "router-reset-states": True}
+    report, _ = import_one(changed(V1, ("frontend: {type: dynamo,", "frontend: {args: {a: ''}, type: dynamo,")))
+    assert any("'frontend.args.a' is the text ''" in one for one in reasons(report))
