@@ -52,6 +52,14 @@ class WorkerLayout:
         """Nodes on which workers stand, one that is shared with another role included."""
         return -(-(self.workers + self.first_slot) // self.workers_per_node) * self.nodes_per_worker
 
+    def node(self, worker: int) -> int:
+        """The node of the job on which a worker stands, the first of several, counted from 0."""
+        return self.first_node + (worker + self.first_slot) // self.workers_per_node * self.nodes_per_worker
+
+    def slot(self, worker: int) -> int:
+        """The worker's slot on its node; 0 for one that fills nodes."""
+        return (worker + self.first_slot) % self.workers_per_node
+
 
 @dataclass(frozen=True)
 class Port:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,10 +103,15 @@ def compare(leaf: Path, wanted: Mapping[str, bytes], *, only_point: str | None =
         present = {name: _read(leaf / name, MAX_FILE_BYTES) for name in wanted if _is_there(leaf / name)}
         owned = {only_point, "lib"} if only_point else {*_bundle_folders(leaf), *own}
         found = {path.relative_to(leaf).as_posix() for folder in owned if folder for path in _files(leaf / folder)}
+    return differences(wanted, present, found)
+
+
+def differences(wanted: Mapping[str, bytes], present: Mapping[str, bytes], owned: Set[str]) -> Differences:
+    """Tell files that should be apart from those that are there, `present`, and those that are ours to keep or drop, `owned`."""
     return Differences(
         stale=tuple(sorted(name for name, data in present.items() if data != wanted[name])),
         missing=tuple(sorted(wanted.keys() - present.keys())),
-        orphaned=tuple(sorted(found - wanted.keys())),
+        orphaned=tuple(sorted(owned - wanted.keys())),
     )
 
 

@@ -97,7 +97,7 @@ def _processes(role: RolePlan) -> list[Process]:
 
 def _process(role: RolePlan, worker: int, rank: int) -> Process:
     layout = role.layout
-    slot = (worker + layout.first_slot) % layout.workers_per_node
+    slot = layout.slot(worker)
     devices = tuple(slot * layout.gpus_per_process + gpu for gpu in range(layout.gpus_per_process))
     known = {
         "NODE_RANK": str(rank),
@@ -107,7 +107,7 @@ def _process(role: RolePlan, worker: int, rank: int) -> Process:
     return Process(
         role=layout.role,
         worker=worker,
-        node_index=node_index(layout, worker, rank),
+        node_index=layout.node(worker) + rank,
         node_rank=rank,
         device_ids=devices,
         headless=is_headless(layout, rank),
@@ -115,11 +115,6 @@ def _process(role: RolePlan, worker: int, rank: int) -> Process:
         env=tuple([_resolved(variable, known) for variable in role.command.env]),
         argv=_argv(role.command, rank, known),
     )
-
-
-def node_index(layout: WorkerLayout, worker: int, rank: int) -> int:
-    """The node of the job on which a worker's process stands, counted from 0."""
-    return layout.first_node + (worker + layout.first_slot) // layout.workers_per_node * layout.nodes_per_worker + rank
 
 
 def is_headless(layout: WorkerLayout, rank: int) -> bool:

@@ -47,9 +47,5 @@ def _sets(view: RoleView, name: str) -> bool:
 
 def _meet(layouts: Iterable[WorkerLayout]) -> bool:
     """Whether a node holds two processes of these roles. A worker that fills nodes has them alone."""
-    nodes = [layout.first_node + (worker + layout.first_slot) // layout.workers_per_node for layout in layouts for worker in _sharing(layout)]
+    nodes = [layout.node(worker) for layout in layouts for worker in range(layout.workers)]
     return len(set(nodes)) < len(nodes)
-
-
-def _sharing(layout: WorkerLayout) -> range:
-    return range(layout.workers if layout.nodes_per_worker == 1 else 0)

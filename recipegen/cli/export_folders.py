@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recipegen.cli.table import say
 from recipegen.errors import InputError, Problem
 from recipegen.files import reason
-from recipegen.leaf import Differences, read_present, remove, write
+from recipegen.leaf import Differences, differences, read_present, remove, write
 
 if TYPE_CHECKING:
     from recipegen.launch import LaunchPlan
@@ -121,12 +121,8 @@ def _differences(leaf: Path, wanted: Mapping[str, bytes], form: str, *, only_poi
     if (leaf / folder).is_symlink():
         raise InputError(f"{leaf / folder}: not a folder of its own, as exports need")
     present = {name: data for name in wanted if (data := read_present(leaf / name)) is not None}
-    ours = set() if only_point else {f"{folder}/{name}" for name in _ours(leaf / folder, ending)}
-    return Differences(
-        stale=tuple(sorted(name for name, data in present.items() if data != wanted[name])),
-        missing=tuple(sorted(wanted.keys() - present.keys())),
-        orphaned=tuple(sorted(ours - wanted.keys())),
-    )
+    ours: set[str] = set() if only_point else {f"{folder}/{name}" for name in _ours(leaf / folder, ending)}
+    return differences(wanted, present, ours)
 
 
 def _ours(folder: Path, ending: str) -> list[str]:

@@ -12,11 +12,7 @@ Place = tuple[int, int]
 
 def places(layouts: Sequence[WorkerLayout]) -> list[Place]:
     """Return where workers stand that fit into a node: each in a slot of its own size."""
-    return [
-        (one.first_node + slot // one.workers_per_node, slot % one.workers_per_node * one.gpus_per_process)
-        for one in layouts
-        for slot in range(one.first_slot, one.first_slot + one.workers)
-    ]
+    return [(one.node(worker), one.slot(worker) * one.gpus_per_process) for one in layouts for worker in range(one.workers)]
 
 
 def packed(sizes: Sequence[int], gpus_per_node: int) -> list[Place]:
